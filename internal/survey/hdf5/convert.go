@@ -1,0 +1,184 @@
+package hdf5
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// swap is a run of count numbers of width bytes, from offset in an element, to be reversed.
+type swap struct{ offset, width, count int }
+
+// maxSwaps bounds the plan of one type. A type that needs more (arrays of compounds of arrays) has an empty plan that is
+// not nil, and is converted part by part.
+const maxSwaps = 1 << 12
+
+// plan lists what toLittle reverses in an element of t; nil if nothing.
+func (t *Type) plan() []swap {
+	switch t.Class {
+	case ClassInt, ClassFloat, ClassBitfield, ClassEnum:
+		if t.BigEndian && t.Size > 1 {
+			return []swap{{0, t.Size, 1}}
+		}
+	case ClassCompound:
+		var out []swap
+		for _, m := range t.Members {
+			if m.Type.byParts() || len(out)+len(m.Type.swaps) > maxSwaps {
+				return []swap{}
+			}
+			for _, s := range m.Type.swaps {
+				out = append(out, swap{m.Offset + s.offset, s.width, s.count})
+			}
+		}
+		return out
+	case ClassArray:
+		base := t.Base.swaps
+		n := t.Size / t.Base.Size
+		switch {
+		case base == nil:
+			return nil
+		case t.Base.byParts():
+			return []swap{}
+		case len(base) == 1 && base[0].width*base[0].count == t.Base.Size:
+			return []swap{{0, base[0].width, base[0].count * n}}
+		case n > maxSwaps/len(base):
+			return []swap{}
+		}
+		out := make([]swap, 0, n*len(base))
+		for i := range n {
+			for _, s := range base {
+				out = append(out, swap{i*t.Base.Size + s.offset, s.width, s.count})
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+func (t *Type) byParts() bool { return t.swaps != nil && len(t.swaps) == 0 }
+
+// toLittle turns elements of type t, as they stand in the file, little-endian in place. len(b) is a multiple of t.Size.
+func (t *Type) toLittle(b []byte) {
+	switch {
+	case t.swaps == nil:
+	case t.byParts() && t.Class == ClassArray:
+		t.Base.toLittle(b)
+	case t.byParts():
+		for at := 0; at < len(b); at += t.Size {
+			for _, m := range t.Members {
+				m.Type.toLittle(b[at+m.Offset : at+m.Offset+m.Type.Size])
+			}
+		}
+	case len(t.swaps) == 1 && t.swaps[0].width*t.swaps[0].count == t.Size:
+		reverse(b, t.swaps[0].width)
+	default:
+		for at := 0; at < len(b); at += t.Size {
+			for _, s := range t.swaps {
+				reverse(b[at+s.offset:at+s.offset+s.width*s.count], s.width)
+			}
+		}
+	}
+}
+
+// reverse reverses the bytes of each number of width bytes in b.
+func reverse(b []byte, width int) {
+	const low2 = 0x00ff00ff00ff00ff
+	switch width {
+	case 2:
+		for ; len(b) >= 8; b = b[8:] {
+			v := le.Uint64(b)
+			le.PutUint64(b, v>>8&low2|v&low2<<8)
+		}
+		for ; len(b) >= 2; b = b[2:] {
+			b[0], b[1] = b[1], b[0]
+		}
+	case 4:
+		for ; len(b) >= 8; b = b[8:] {
+			le.PutUint64(b, bits.RotateLeft64(bits.ReverseBytes64(le.Uint64(b)), 32))
+		}
+		if len(b) >= 4 {
+			le.PutUint32(b, bits.ReverseBytes32(le.Uint32(b)))
+		}
+	case 8:
+		for ; len(b) >= 8; b = b[8:] {
+			le.PutUint64(b, bits.ReverseBytes64(le.Uint64(b)))
+		}
+	default:
+		for ; len(b) >= width; b = b[width:] {
+			slices.Reverse(b[:width])
+		}
+	}
+}
+
+// int64 gives a little-endian integer of 1 to 8 bytes; a uint64 keeps its bits.
+func (t *Type) int64(b []byte) int64 {
+	var v uint64
+	for i := range min(t.Size, 8) {
+		v |= uint64(b[i]) << (8 * i)
+	}
+	if shift := 64 - 8*t.Size; t.Signed && shift > 0 {
+		return int64(v<<shift) >> shift
+	}
+	return int64(v)
+}
+
+func (t *Type) float64(b []byte) float64 {
+	switch t.Size {
+	case 2:
+		return halfToFloat64(le.Uint16(b))
+	case 4:
+		return float64(math.Float32frombits(le.Uint32(b)))
+	}
+	return math.Float64frombits(le.Uint64(b))
+}
+
+// halfToFloat64 widens an IEEE binary16.
+func halfToFloat64(h uint16) float64 {
+	sign, exp, mant := uint64(h>>15)<<63, int(h>>10&31), uint64(h&1023)
+	switch {
+	case exp == 31:
+		return math.Float64frombits(sign | 2047<<52 | mant<<42)
+	case exp == 0:
+		return math.Copysign(math.Ldexp(float64(mant), -24), math.Float64frombits(sign|1))
+	}
+	return math.Float64frombits(sign | uint64(exp-15+1023)<<52 | mant<<42)
+}
+
+// TrimString cuts the padding off one element of a fixed-length string type.
+func (t *Type) TrimString(b []byte) []byte {
+	if t.StrPad == PadSpace {
+		return bytes.TrimRight(b, " ")
+	}
+	if t.StrPad == PadNulTerminated {
+		if n := bytes.IndexByte(b, 0); n >= 0 {
+			b = b[:n]
+		}
+		return b
+	}
+	return bytes.TrimRight(b, "\x00")
+}
+
+// Strings gives the elements in data, of a fixed or variable-length string type, as text without padding. Bytes that are
+// no UTF-8 are kept as they are.
+func (f *File) Strings(t *Type, data []byte) ([]string, error) {
+	fixed := t.Class == ClassString
+	if !fixed && !(t.Class == ClassVlen && t.VarString) {
+		return nil, f.fail(noAddress, fmt.Errorf("type %s holds no text", t))
+	}
+	out := make([]string, 0, len(data)/t.Size)
+	for ; len(data) >= t.Size; data = data[t.Size:] {
+		e := data[:t.Size]
+		if fixed {
+			out = append(out, string(t.TrimString(e)))
+			continue
+		}
+		b, _, err := f.ReadVlen(t, e)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, string(b))
+	}
+	return out, nil
+}

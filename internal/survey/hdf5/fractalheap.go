@@ -1,0 +1,241 @@
+package hdf5
+
+import "math/bits"
+
+const (
+	heapManaged        = 0 // kinds of heap id, bits 4 and 5 of its first byte
+	heapHuge           = 1
+	heapTiny           = 2
+	heapBlockHashed    = 1 << 1 // header flag: direct blocks have a checksum
+	maxHeapDepth       = 32
+	recordHugeIndirect = 1 // record type of a version 2 B-tree
+)
+
+// fractalHeap holds the links or attributes of an object that has many.
+type fractalHeap struct {
+	f            *File
+	addr         uint64
+	idSize       int
+	hashed       bool
+	hugeTree     uint64
+	width        int
+	start        uint64 // bytes of a block in the first row
+	maxDirect    uint64 // bytes of the largest direct block
+	root         uint64
+	rows         int // of the root indirect block; 0 if the root is a direct block
+	offsetSize   int // bytes of an offset in the heap
+	lengthSize   int // bytes of an object's length
+	huge         map[uint64]headerBlock
+	blocks       map[uint64][]byte // direct blocks whose checksum was verified
+	blocksBytes  int
+	indirectSeen map[uint64]*cursor
+}
+
+func (f *File) fractalHeap(addr uint64) (*fractalHeap, error) {
+	size := 4 + 1 + 2 + 2 + 1 + 4 + 12*f.lengthSize + 3*f.offsetSize + 2 + 2 + 2 + 2 + 4
+	c, err := f.block(addr, uint64(size))
+	if err != nil {
+		return nil, err
+	}
+	h := &fractalHeap{f: f, addr: addr, blocks: map[uint64][]byte{}, indirectSeen: map[uint64]*cursor{}}
+	c.signature("FRHP")
+	c.version("fractal heap", 0)
+	h.idSize = c.u16()
+	filters := c.u16()
+	h.hashed = c.u8()&heapBlockHashed != 0
+	maxManaged := c.u32()
+	c.length()
+	h.hugeTree = c.offset()
+	c.length()
+	c.offset()
+	c.skip(8 * f.lengthSize)
+	h.width = c.u16()
+	h.start = c.length()
+	h.maxDirect = c.length()
+	maxBits := c.u16()
+	c.skip(2)
+	h.root = c.offset()
+	h.rows = c.u16()
+	if c.err == nil && filters != 0 {
+		return nil, f.unsupported(addr, "filtered fractal heap")
+	}
+	c.checksum("fractal heap header")
+	if c.err != nil {
+		return nil, c.err
+	}
+	powers := bits.OnesCount64(h.start) == 1 && bits.OnesCount64(h.maxDirect) == 1 && bits.OnesCount(uint(h.width)) == 1
+	if !powers || h.start > h.maxDirect || h.maxDirect > MaxMetadata || maxBits > 64 || h.idSize < 1 {
+		return nil, f.corrupt(addr, "fractal heap of width %d, blocks of %d to %d bytes, %d bits of offset, ids of %d bytes", h.width, h.start, h.maxDirect, maxBits, h.idSize)
+	}
+	h.offsetSize = (maxBits + 7) / 8
+	h.lengthSize = bytesFor(min(h.maxDirect, maxManaged))
+	return h, nil
+}
+
+// object gives the object whose id stands at the cursor, and moves the cursor behind the id.
+func (h *fractalHeap) object(id *cursor) (*cursor, error) {
+	f := h.f
+	b := id.bytes(h.idSize)
+	if id.err != nil {
+		return nil, id.err
+	}
+	c := &cursor{f: f, b: b, addr: id.addr + uint64(id.pos-h.idSize)}
+	first := c.u8()
+	switch first >> 4 & 3 {
+	case heapManaged:
+		at, n := c.uint(h.offsetSize), c.uint(h.lengthSize)
+		if c.err != nil {
+			return nil, c.err
+		}
+		if h.rows == 0 {
+			return h.inDirect(h.root, 0, h.start, at, n)
+		}
+		return h.inIndirect(h.root, 0, h.rows, at, n, 0)
+	case heapHuge:
+		if h.idSize-1 >= f.offsetSize+f.lengthSize {
+			addr, n := c.offset(), c.length()
+			return f.block(addr, n)
+		}
+		return h.hugeObject(c.uint(min(h.idSize-1, 8)))
+	case heapTiny:
+		const shortIDs = 17 // ids of at most this many bytes keep the length in 4 bits
+		n := first & 15
+		if h.idSize > shortIDs {
+			n = n<<8 | c.u8()
+		}
+		at := c.addr + uint64(c.pos)
+		return &cursor{f: f, b: c.bytes(n + 1), addr: at}, c.err
+	}
+	return nil, f.corrupt(c.addr, "heap id of unknown kind %#x", first)
+}
+
+func (h *fractalHeap) hugeObject(key uint64) (*cursor, error) {
+	if h.huge == nil {
+		h.huge = map[uint64]headerBlock{}
+		err := h.f.tree2(h.hugeTree, func(kind int, rec *cursor) error {
+			if kind != recordHugeIndirect {
+				return h.f.unsupported(rec.addr, "huge heap objects of record type %d", kind)
+			}
+			addr, n, id := rec.offset(), rec.length(), rec.length()
+			h.huge[id] = headerBlock{addr, n}
+			return rec.err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	e, ok := h.huge[key]
+	if !ok {
+		return nil, h.f.corrupt(h.addr, "no huge object %d in the heap", key)
+	}
+	return h.f.block(e.addr, e.size)
+}
+
+// inDirect finds an object in the direct block at addr, which begins at offset from of the heap's address space.
+func (h *fractalHeap) inDirect(addr, from, size, at, n uint64) (*cursor, error) {
+	f := h.f
+	head := uint64(4 + 1 + f.offsetSize + h.offsetSize)
+	if h.hashed {
+		head += 4
+	}
+	if at < from+head || at-from > size || n > size-(at-from) {
+		return nil, f.corrupt(h.addr, "heap object of %d bytes at %d is not inside its block at %d of %d bytes", n, at, from, size)
+	}
+	b, ok := h.blocks[addr]
+	if !ok || uint64(len(b)) != size {
+		c, err := f.block(addr, size)
+		if err != nil {
+			return nil, err
+		}
+		c.signature("FHDB")
+		if h.hashed && c.err == nil {
+			field := c.b[head-4 : head]
+			stored := le.Uint32(field)
+			clear(field)
+			if sum := lookup3(c.b); sum != stored {
+				c.fail("checksum of heap block is %08x, its bytes give %08x", stored, sum)
+			}
+		}
+		if c.err != nil {
+			return nil, c.err
+		}
+		b = c.b
+		if h.blocksBytes+len(b) > MaxMetadata {
+			clear(h.blocks)
+			h.blocksBytes = 0
+		}
+		h.blocks[addr] = b
+		h.blocksBytes += len(b)
+	}
+	rel := at - from
+	return &cursor{f: f, b: b[rel : rel+n : rel+n], addr: addr + rel}, nil
+}
+
+// rowSize is the size of blocks in row r of the doubling table.
+func (h *fractalHeap) rowSize(r int) uint64 {
+	if r == 0 {
+		return h.start
+	}
+	return h.start << (r - 1)
+}
+
+func (h *fractalHeap) inIndirect(addr, from uint64, rows int, at, n uint64, depth int) (*cursor, error) {
+	f := h.f
+	if depth > maxHeapDepth || rows < 1 || rows > 64 {
+		return nil, f.corrupt(addr, "fractal heap with an indirect block of %d rows at depth %d", rows, depth)
+	}
+	c, err := h.indirect(addr, rows)
+	if err != nil {
+		return nil, err
+	}
+	directRows := bits.Len64(h.maxDirect) - bits.Len64(h.start) + 2
+	rel := at - from
+	for r := range rows {
+		size := h.rowSize(r)
+		hi, span := bits.Mul64(size, uint64(h.width))
+		if size == 0 || hi != 0 {
+			break
+		}
+		if rel >= span {
+			rel -= span
+			from += span
+			continue
+		}
+		col := rel / size
+		entry := *c
+		entry.skip((r*h.width + int(col)) * f.offsetSize)
+		child := entry.offset()
+		if entry.err != nil {
+			return nil, entry.err
+		}
+		from += col * size
+		if r < directRows {
+			return h.inDirect(child, from, size, at, n)
+		}
+		childRows := bits.Len64(size) - bits.Len64(h.start*uint64(h.width)) + 1
+		return h.inIndirect(child, from, childRows, at, n, depth+1)
+	}
+	return nil, f.corrupt(addr, "heap object at %d is beyond the heap's %d rows", at, rows)
+}
+
+// indirect gives a cursor over the verified child addresses of an indirect block.
+func (h *fractalHeap) indirect(addr uint64, rows int) (*cursor, error) {
+	if c, ok := h.indirectSeen[addr]; ok {
+		return c, nil
+	}
+	f := h.f
+	head := 4 + 1 + f.offsetSize + h.offsetSize
+	c, err := f.block(addr, uint64(head+rows*h.width*f.offsetSize+4))
+	if err != nil {
+		return nil, err
+	}
+	c.signature("FHIB")
+	c.pos = head + rows*h.width*f.offsetSize
+	c.checksum("heap indirect block")
+	if c.err != nil {
+		return nil, c.err
+	}
+	c.pos = head
+	h.indirectSeen[addr] = c
+	return c, nil
+}

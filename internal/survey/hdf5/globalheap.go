@@ -1,0 +1,125 @@
+package hdf5
+
+import "bytes"
+
+const (
+	maxHeapCache   = 64 << 20 // bytes of global heap collections kept
+	heapAlignment  = 8
+	freeSpaceIndex = 0
+)
+
+// collection is a global heap collection: the contents of variable-length elements.
+type collection struct {
+	objects map[uint32][]byte
+	size    int
+}
+
+// ReadVlen gives the contents of one variable-length element: for a string its bytes (which end before the first NUL) and
+// their number, for a sequence its base elements in little-endian order, packed, and their number. elem is one element of
+// type t as ReadRows gives it. The result must not be written to. At most 64 MiB of heap collections stay cached.
+func (f *File) ReadVlen(t *Type, elem []byte) ([]byte, int, error) {
+	if t.Class != ClassVlen || len(elem) != t.Size {
+		return nil, 0, f.fail(noAddress, unsupportedf("%d bytes of type %s are no variable-length element", len(elem), t))
+	}
+	if !t.VarString && t.Base.unreadable != nil {
+		return nil, 0, f.fail(noAddress, t.Base.unreadable)
+	}
+	c := &cursor{f: f, b: elem}
+	n := c.u32()
+	addr := c.offset()
+	index := uint32(c.u32())
+	if c.err != nil {
+		return nil, 0, c.err
+	}
+	if n == 0 {
+		return nil, 0, nil
+	}
+	if addr == noAddress || addr == 0 {
+		return nil, 0, f.corrupt(noAddress, "variable-length element of length %d without an address", n)
+	}
+	b, err := f.heapObject(addr, index)
+	if err != nil {
+		return nil, 0, err
+	}
+	size := n * uint64(t.Base.Size)
+	if size > uint64(len(b)) {
+		return nil, 0, f.corrupt(addr, "variable-length element of %d bytes in a heap object of %d", size, len(b))
+	}
+	b = b[:size:size]
+	if t.VarString {
+		if end := bytes.IndexByte(b, 0); end >= 0 {
+			b = b[:end]
+		}
+		return b, len(b), nil
+	}
+	if t.Base.swaps != nil {
+		b = bytes.Clone(b)
+		t.Base.toLittle(b)
+	}
+	return b, int(n), nil
+}
+
+func (f *File) heapObject(addr uint64, index uint32) ([]byte, error) {
+	f.heapMu.Lock()
+	defer f.heapMu.Unlock()
+	h, ok := f.heaps[addr]
+	if !ok {
+		var err error
+		if h, err = f.readCollection(addr); err != nil {
+			return nil, err
+		}
+		f.heaps[addr] = h
+		f.heapOrder = append(f.heapOrder, addr)
+		f.heapBytes += h.size
+		for f.heapBytes > maxHeapCache && len(f.heapOrder) > 1 {
+			oldest := f.heapOrder[0]
+			f.heapOrder = f.heapOrder[1:]
+			f.heapBytes -= f.heaps[oldest].size
+			delete(f.heaps, oldest)
+		}
+	}
+	b, ok := h.objects[index]
+	if !ok {
+		return nil, f.corrupt(addr, "no object %d in the global heap collection", index)
+	}
+	return b, nil
+}
+
+func (f *File) readCollection(addr uint64) (*collection, error) {
+	head := uint64(8 + f.lengthSize)
+	c, err := f.block(addr, head)
+	if err != nil {
+		return nil, err
+	}
+	c.signature("GCOL")
+	c.version("global heap", 1)
+	c.skip(3)
+	size := c.length()
+	if c.err != nil {
+		return nil, c.err
+	}
+	if size < head {
+		return nil, f.corrupt(addr, "global heap collection of %d bytes", size)
+	}
+	if c, err = f.block(addr, size); err != nil {
+		return nil, err
+	}
+	c.skip(int(head))
+	h := &collection{objects: map[uint32][]byte{}, size: len(c.b)}
+	for c.left() >= 8+f.lengthSize {
+		index := uint32(c.u16())
+		c.skip(6)
+		n := c.length()
+		if index == freeSpaceIndex {
+			break
+		}
+		if n > uint64(c.left()) {
+			return nil, f.corrupt(addr, "global heap object %d of %d bytes", index, n)
+		}
+		h.objects[index] = c.bytes(int(n))
+		if pad := (heapAlignment - int(n)%heapAlignment) % heapAlignment; pad <= c.left() {
+			c.skip(pad)
+		}
+	}
+	return h, c.err
+}

@@ -1,0 +1,249 @@
+package hdf5
+
+// Header message types this package reads or must refuse.
+const (
+	msgNil          = 0x00
+	msgDataspace    = 0x01
+	msgLinkInfo     = 0x02
+	msgDatatype     = 0x03
+	msgFillOld      = 0x04
+	msgFill         = 0x05
+	msgLink         = 0x06
+	msgExternal     = 0x07
+	msgLayout       = 0x08
+	msgFilters      = 0x0b
+	msgAttribute    = 0x0c
+	msgContinuation = 0x10
+	msgSymbolTable  = 0x11
+	msgAttrInfo     = 0x15
+	msgNewestKnown  = 0x17
+)
+
+const (
+	flagShared      = 1 << 1 // the message's body is a pointer to where it really is
+	flagMustKnow    = 1 << 7 // a reader that does not know the type must give up
+	headerTimes     = 1 << 5
+	headerPhase     = 1 << 4
+	headerOrder     = 1 << 2
+	maxHeaderBlocks = 4096
+	maxSharedDepth  = 4
+	headerPrefix    = 64
+)
+
+type message struct {
+	kind  int
+	flags int
+	addr  uint64
+	body  []byte
+}
+
+// Object is a group, a dataset or a committed type.
+type Object struct {
+	f        *File
+	addr     uint64
+	path     string
+	messages []message
+	links    lazyLinks
+}
+
+// Path is the path under which the object was reached, "/" for the root.
+func (o *Object) Path() string { return o.path }
+
+// Addr is the byte address of the object's header: the same for every path that leads to the object, so that a walk can
+// tell that it has been here.
+func (o *Object) Addr() uint64 { return o.addr + o.f.base }
+
+// IsGroup says whether the object holds links.
+func (o *Object) IsGroup() bool {
+	return o.find(msgSymbolTable) != nil || o.find(msgLinkInfo) != nil || o.find(msgLink) != nil
+}
+
+// IsDataset says whether the object holds elements.
+func (o *Object) IsDataset() bool { return o.find(msgDataspace) != nil && o.find(msgLayout) != nil }
+
+func (o *Object) find(kind int) *message {
+	for i := range o.messages {
+		if o.messages[i].kind == kind {
+			return &o.messages[i]
+		}
+	}
+	return nil
+}
+
+func (f *File) object(addr uint64, path string) (*Object, error) {
+	o := &Object{f: f, addr: addr, path: path}
+	if err := o.read(); err != nil {
+		return nil, o.in(err)
+	}
+	return o, nil
+}
+
+// headerBlock is a run of messages: the first of a header, or a continuation.
+type headerBlock struct{ addr, size uint64 }
+
+func (o *Object) read() error {
+	c, err := o.f.prefix(o.addr, headerPrefix)
+	if err != nil {
+		return err
+	}
+	if c.left() >= 4 && string(c.b[:4]) == "OHDR" {
+		return o.readV2(c)
+	}
+	c.version("object header", 1)
+	c.skip(1 + 2 + 4)
+	size := c.u32()
+	if c.err != nil {
+		return c.err
+	}
+	const prefixV1 = 16
+	return o.readBlocks(headerBlock{o.addr + prefixV1, size}, func(b *cursor) (m message) {
+		m.kind = b.u16()
+		size := b.u16()
+		m.flags = b.u8()
+		b.skip(3)
+		m.addr = b.addr + uint64(b.pos)
+		m.body = b.bytes(size)
+		return m
+	}, false)
+}
+
+func (o *Object) readV2(c *cursor) error {
+	c.skip(4)
+	c.version("object header", 2)
+	flags := c.u8()
+	if flags&headerTimes != 0 {
+		c.skip(4 * 4)
+	}
+	if flags&headerPhase != 0 {
+		c.skip(2 * 2)
+	}
+	size := c.uint(1 << (flags & 3))
+	if c.err != nil {
+		return c.err
+	}
+	start := uint64(c.pos)
+	const sum = 4
+	if size > MaxMetadata {
+		return o.f.corrupt(o.addr, "object header of %d bytes", size)
+	}
+	whole, err := o.f.block(o.addr, start+size+sum)
+	if err != nil {
+		return err
+	}
+	whole.pos = int(start + size)
+	if whole.checksum("object header"); whole.err != nil {
+		return whole.err
+	}
+	return o.readBlocks(headerBlock{o.addr + start, size}, func(b *cursor) (m message) {
+		m.kind = b.u8()
+		size := b.u16()
+		m.flags = b.u8()
+		if flags&headerOrder != 0 {
+			b.skip(2)
+		}
+		m.addr = b.addr + uint64(b.pos)
+		m.body = b.bytes(size)
+		return m
+	}, true)
+}
+
+func (o *Object) readBlocks(first headerBlock, next func(*cursor) message, v2 bool) error {
+	f := o.f
+	queue := []headerBlock{first}
+	smallest := 8 // bytes of a message's head
+	if v2 {
+		smallest = 4
+	}
+	var total uint64
+	for i := 0; i < len(queue); i++ {
+		q := queue[i]
+		if total += q.size; i >= maxHeaderBlocks || total > uint64(f.size) {
+			return f.corrupt(q.addr, "object header continues for ever (%d blocks, %d bytes)", i+1, total)
+		}
+		c, err := f.block(q.addr, q.size)
+		if err != nil {
+			return err
+		}
+		if v2 && i > 0 {
+			if len(c.b) < 8 {
+				return f.corrupt(q.addr, "continuation of %d bytes", len(c.b))
+			}
+			c.signature("OCHK")
+			c.pos = len(c.b) - 4
+			c.checksum("object header continuation")
+			c.pos, c.b = 4, c.b[:len(c.b)-4]
+		}
+		for c.err == nil && c.left() >= smallest {
+			m := next(c)
+			if c.err != nil {
+				break
+			}
+			switch {
+			case m.kind == msgNil:
+			case m.kind == msgContinuation:
+				k := &cursor{f: f, b: m.body, addr: m.addr}
+				q := headerBlock{k.offset(), k.length()}
+				if k.err != nil {
+					return k.err
+				}
+				queue = append(queue, q)
+			case m.kind > msgNewestKnown && m.flags&flagMustKnow != 0:
+				return f.unsupported(m.addr, "header message of type %#x", m.kind)
+			default:
+				o.messages = append(o.messages, m)
+			}
+		}
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
+}
+
+// open gives a cursor over a message's body, following it to a committed type's header if it is shared.
+func (f *File) open(m *message, depth int) (*cursor, error) {
+	c := &cursor{f: f, b: m.body, addr: m.addr}
+	if m.flags&flagShared == 0 {
+		return c, nil
+	}
+	return f.openShared(c, m.kind, depth)
+}
+
+// Kinds of shared message, versions 2 and 3 of the pointer.
+const (
+	sharedInHeap = 1
+	sharedHere   = 3
+)
+
+func (f *File) openShared(c *cursor, kind, depth int) (*cursor, error) {
+	at := c.addr
+	version, where := c.u8(), c.u8()
+	switch {
+	case c.err != nil:
+		return nil, c.err
+	case version < 1 || version > 3:
+		return nil, f.corrupt(at, "shared message version %d", version)
+	case version == 3 && where == sharedInHeap:
+		return nil, f.unsupported(at, "message in the shared-message heap (SOHM)")
+	case version == 3 && where == sharedHere:
+		return nil, f.corrupt(at, "shared message that points to itself")
+	case depth >= maxSharedDepth:
+		return nil, f.corrupt(at, "shared messages point to shared messages")
+	}
+	if version == 1 {
+		c.skip(6)
+	}
+	target := c.offset()
+	if c.err != nil {
+		return nil, c.err
+	}
+	o := &Object{f: f, addr: target}
+	if err := o.read(); err != nil {
+		return nil, err
+	}
+	m := o.find(kind)
+	if m == nil {
+		return nil, f.corrupt(target, "shared message of type %#x is not in this object header", kind)
+	}
+	return f.open(m, depth+1)
+}
