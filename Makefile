@@ -62,14 +62,17 @@ test-python: build ## every Python test but those of torch
 test-torch: build ## the Python tests that need torch
 	ASTROPILE_BIN=$(BIN) scripts/pytest-torch.sh
 
+# Once there is something to test, every step runs, so that one run tells all.
 test: ## everything: build, environments, lint, Go, Python, torch
 	@$(STEP) preflight scripts/preflight.sh
 	@$(STEP) build $(MAKE) build build-arm64
 	@$(STEP) "Python environments" $(MAKE) venvs
-	@$(STEP) lint $(MAKE) lint
-	@$(STEP) "Go tests" $(MAKE) test-go
-	@$(STEP) "Python tests" $(MAKE) test-python
-	@$(STEP) "torch tests" $(MAKE) test-torch
+	@failed=0
+	@$(STEP) lint $(MAKE) lint || failed=1
+	@$(STEP) "Go tests" $(MAKE) test-go || failed=1
+	@$(STEP) "Python tests" $(MAKE) test-python || failed=1
+	@$(STEP) "torch tests" $(MAKE) test-torch || failed=1
+	@exit $$failed
 
 test-fast: preflight build ## what a change is checked with while it is made: no torch, no slow clients
 	python="$(call venv,test)"
