@@ -8,7 +8,7 @@ MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := build
 
 GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION ?= $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 10
 
 BIN     := $(CURDIR)/bin/astropile
@@ -46,7 +46,7 @@ lint: ## gofmt, vet, staticcheck, ruff, mypy
 	@scripts/lint.sh
 
 format: ## let gofmt and ruff rewrite the files
-	git ls-files --cached --others --exclude-standard -- '*.go' | xargs -r "$$($(GO) env GOROOT)/bin/gofmt" -w
+	git -c safe.directory='*' ls-files --cached --others --exclude-standard -- '*.go' | xargs -r "$$($(GO) env GOROOT)/bin/gofmt" -w
 	python="$(call venv,test)"
 	"$$python" -m ruff check --fix --quiet . || true
 	"$$python" -m ruff format .

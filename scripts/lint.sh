@@ -19,7 +19,7 @@ check() { # check WHAT COMMAND...: prints what went wrong, or that nothing did
 
 formatted() {
   local files
-  files=$(git ls-files --cached --others --exclude-standard -- '*.go' |
+  files=$(git -c safe.directory='*' ls-files --cached --others --exclude-standard -- '*.go' |
     while IFS= read -r file; do [ ! -f "$file" ] || echo "$file"; done |
     xargs -r "$("$go" env GOROOT)/bin/gofmt" -l) || return 1
   [ -z "$files" ] || { echo "run gofmt -w on:"; echo "$files"; return 1; }
