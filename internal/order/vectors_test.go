@@ -8,9 +8,12 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"astropile/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write testdata/vectors.json anew; only for another version of the order")
@@ -156,6 +159,17 @@ func TestTheOrderIsTheOneOfThePublishedVectors(t *testing.T) {
 		}
 		t.Errorf("%s differs: this is another order, and needs another version", name)
 	}
+}
+
+func TestASecondReadingOfTheDefinitionAgrees(t *testing.T) {
+	if testing.Short() {
+		t.Skip("recomputes a million positions in Python")
+	}
+	out, err := exec.Command(testkit.Python(t), filepath.Join("testdata", "check.py")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
 }
 
 // oneLineArrays joins the lines of arrays of numbers, which MarshalIndent spreads out.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"astropile/internal/testkit"
 )
 
 // cards reads the header that begins at an offset and returns its fields and where the data begin.
@@ -54,13 +56,9 @@ func TestAMapIsAFullSkyTableOfCounts(t *testing.T) {
 
 // The fields that readers go by are those of maps written by the HATS tools.
 func TestAMapHasTheFieldsOfAPublishedOne(t *testing.T) {
-	root := os.Getenv("ASTROPILE_SHARED")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	published, err := os.ReadFile(filepath.Join(root, "hats", "small_sky_o1_collection", "small_sky_order1", "skymap.fits"))
+	published, err := os.ReadFile(filepath.Join(testkit.Shared(t), "hats", "small_sky_o1_collection", "small_sky_order1", "skymap.fits"))
 	if err != nil {
-		t.Skipf("the shared test files are not here: %v", err)
+		t.Fatal(err)
 	}
 	_, at := cards(t, published, 0)
 	want, data := cards(t, published, at)
