@@ -126,8 +126,12 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, opt OpenOptions) (*Rea
 		return nil, err
 	}
 	if d.own {
-		if v, ok := d.meta.Value(KeyConstant); ok && v != "" {
-			for _, name := range constantNames(v) {
+		if v, ok := d.meta.Value(KeyConstant); ok {
+			names, err := DecodeConstant(v)
+			if err != nil {
+				return nil, err
+			}
+			for _, name := range names {
 				d.constant[name] = true
 			}
 		}

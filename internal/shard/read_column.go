@@ -76,8 +76,9 @@ func (c *ColumnReader) Footprint() int64 {
 	return n
 }
 
-func (c *ColumnReader) groupOf(row int64) int {
-	return sort.Search(len(c.r.groups), func(i int) bool { return c.r.groups[i].First > row }) - 1
+// GroupOf is the row group that holds a row of the file.
+func (d *Reader) GroupOf(row int64) int {
+	return sort.Search(len(d.groups), func(i int) bool { return d.groups[i].First > row }) - 1
 }
 
 // ReadRows reads rows of a fixed column, numbered in the file, into dst: len(rows) x RowBytes bytes, packed, in the
@@ -99,7 +100,7 @@ func (c *ColumnReader) ReadRows(ctx context.Context, rows []int64, dst []byte) e
 		if first < 0 || first >= c.r.meta.NumRows {
 			return fmt.Errorf("%w: column %q: row %d of %d", ErrRows, c.col.Name, first, c.r.meta.NumRows)
 		}
-		k := &c.chunks[c.groupOf(first)]
+		k := &c.chunks[c.r.GroupOf(first)]
 		j := i + 1
 		for j < len(rows) && rows[j] == rows[j-1]+1 && rows[j] < k.first+k.rows {
 			j++

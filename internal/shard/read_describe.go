@@ -143,11 +143,3 @@ func (d *Reader) guessDims(l *schemaNode) []int {
 	return dims
 }
 
-// constantNames splits the list of columns that the footer calls constant.
-func constantNames(v string) []string {
-	var names []string
-	if json.Unmarshal([]byte(v), &names) != nil {
-		return nil
-	}
-	return names
-}

@@ -123,7 +123,7 @@ func (c *ColumnReader) ReadVector(ctx context.Context, lo, hi int64) (*catalog.V
 		return v, c.ReadRows(ctx, rows, v.Data)
 	}
 	var out *catalog.Vector
-	for g := c.groupOf(lo); g < len(c.r.groups) && c.r.groups[g].First < hi; g++ {
+	for g := c.r.GroupOf(lo); g < len(c.r.groups) && c.r.groups[g].First < hi; g++ {
 		info := c.r.groups[g]
 		v, err := c.decodeGroup(ctx, g)
 		if err != nil {
@@ -179,7 +179,7 @@ func (c *ColumnReader) readForeign(ctx context.Context, k *chunk, lo, n int64, d
 	f.cacheMu.Lock()
 	defer f.cacheMu.Unlock()
 	if f.cacheKey != k {
-		v, err := c.decodeGroup(ctx, c.groupOf(k.first))
+		v, err := c.decodeGroup(ctx, c.r.GroupOf(k.first))
 		if err != nil {
 			return err
 		}
