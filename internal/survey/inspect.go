@@ -1,0 +1,300 @@
+package survey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"astropile/internal/catalog"
+	"astropile/internal/survey/hdf5"
+)
+
+// InspectOptions changes what Inspect does. The zero value infers everything.
+type InspectOptions struct {
+	Recipe   *Recipe // hints, or with columns a complete recipe that all inputs have to fit; it is not changed
+	Workers  int     // files looked into at once; 0: as many as the process may run at once
+	Progress func(done, total int)
+}
+
+const (
+	inspectBlock   = 256  // files whose descriptions are in memory at once
+	groupsLooked   = 4096 // groups of a file that are described; the reader judges all
+	sampleFiles    = 32
+	sampleRows     = 4096
+	sampleObjects  = 64
+	sampleTensors  = 8       // rows of arrays that are compared
+	sampleBytes    = 4 << 20 // of arrays of a file
+	maxProblemText = 20      // problems that a message lists
+)
+
+// Inspect looks into the metadata of all sources and at a sample of their values, and gives a complete recipe with what a
+// person should know about it. See the package documentation for the rules.
+//
+// The error wraps ErrInput where a source cannot be read, ErrMapping where columns cannot be inferred or do not fit the
+// recipe given, ErrPosition where positions of the sample are off the sky. With ErrMapping the recipe may be there too: a
+// draft to be changed by hand.
+func Inspect(ctx context.Context, sources []string, opt InspectOptions) (*Recipe, []Warning, error) {
+	inputs, err := Discover(sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	return InspectInputs(ctx, inputs, opt)
+}
+
+// InspectInputs is Inspect for inputs that Discover gave.
+func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Recipe, []Warning, error) {
+	if len(inputs) == 0 {
+		return nil, nil, fmt.Errorf("%w: no inputs", ErrInput)
+	}
+	r := &Recipe{}
+	if opt.Recipe != nil {
+		r = opt.Recipe.clone()
+	}
+	given := len(r.Map) > 0
+	if given {
+		if err := r.Check(); err != nil {
+			return nil, nil, err
+		}
+	}
+	g := newMerger()
+	rows, err := survey(ctx, inputs, r, given, g, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := &inference{recipe: r}
+	if !given {
+		n.columns(g)
+		n.split(inputs)
+		for from := range r.Rename {
+			if r.find(from) == nil {
+				n.problem("rename: there is no column %q", from)
+			}
+		}
+		r.ID, r.RA, r.Dec = n.before(r.ID), n.before(r.RA), n.before(r.Dec)
+		n.keys()
+		if err := firstProblems(n.problems); err != nil {
+			return r, n.warnings, err
+		}
+		if r.Family == Columnar {
+			if err := n.groupLists(ctx, inputs); err != nil {
+				return r, n.warnings, err
+			}
+		}
+	}
+	rename := r.Rename
+	r.Rename = nil
+	if err := r.Check(); err != nil {
+		return r, n.warnings, err
+	}
+	if err := n.sample(ctx, inputs, given, opt); err != nil {
+		return r, n.warnings, err
+	}
+	r.Rename = rename
+	if err := n.finish(); err != nil {
+		return r, n.warnings, err
+	}
+	n.notes(len(inputs), rows, given)
+	return r, n.warnings, nil
+}
+
+func firstProblems(list []error) error {
+	if len(list) > maxProblemText {
+		list = append(list[:maxProblemText:maxProblemText], fmt.Errorf("%w: %d more", ErrMapping, len(list)-maxProblemText))
+	}
+	return errors.Join(list...)
+}
+
+func (r *Recipe) clone() *Recipe {
+	out := *r
+	out.Rename, out.Drop, out.Notes = maps.Clone(r.Rename), slices.Clone(r.Drop), nil
+	out.Map = slices.Clone(r.Map)
+	for i := range out.Map {
+		out.Map[i].Members = slices.Clone(out.Map[i].Members)
+	}
+	return &out
+}
+
+// before gives the name that a column has before it is renamed.
+func (n *inference) before(name string) string {
+	for from, to := range n.recipe.Rename {
+		if to == name && n.recipe.find(name) == nil {
+			return from
+		}
+	}
+	return name
+}
+
+// look is what one input shows.
+type look struct {
+	family  Family
+	rows    int64
+	objects []*object
+}
+
+// survey describes all inputs, several at once, and merges them in their order. It sets the recipe's family.
+func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merger, opt InspectOptions) (int64, error) {
+	workers := opt.Workers
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	rows := int64(0)
+	firstFamily := ""
+	var misfits []error
+	for lo := 0; lo < len(inputs); lo += inspectBlock {
+		block := inputs[lo:min(len(inputs), lo+inspectBlock)]
+		looks := make([]*look, len(block))
+		errs := make([]error, len(block))
+		jobs := make(chan int)
+		var wg sync.WaitGroup
+		for range min(workers, len(block)) {
+			wg.Go(func() {
+				for i := range jobs {
+					if errs[i] = ctx.Err(); errs[i] == nil {
+						looks[i], errs[i] = lookInto(block[i], r)
+					}
+				}
+			})
+		}
+		for i := range block {
+			jobs <- i
+		}
+		close(jobs)
+		wg.Wait()
+		for i, l := range looks {
+			if errs[i] != nil {
+				return 0, errs[i]
+			}
+			switch {
+			case r.Family == "":
+				r.Family = l.family
+				firstFamily = block[i].Path
+			case l.family != r.Family && firstFamily != "":
+				return 0, fmt.Errorf("%w: %s is of family %s and %s of %s; import them apart, or decide with the line \"family: %s\" in a recipe", ErrMapping, firstFamily, r.Family, block[i].Path, l.family, r.Family)
+			}
+			rows += l.rows
+			for _, o := range l.objects {
+				if !given {
+					g.add(o)
+				} else if _, err := bind(o, r, r.mappings(), r.Columns()); err != nil && len(misfits) < maxProblemText {
+					misfits = append(misfits, err)
+				}
+			}
+		}
+		if opt.Progress != nil {
+			opt.Progress(lo+len(block), len(inputs))
+		}
+	}
+	return rows, errors.Join(misfits...)
+}
+
+// lookInto describes one input.
+func lookInto(in Input, r *Recipe) (*look, error) {
+	f, err := hdf5.Open(in.Path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	defer f.Close()
+	root, err := f.Root()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	mine := *r
+	if mine.Family == "" {
+		if mine.Family, err = detect(root, in.Path, r); err != nil {
+			return nil, err
+		}
+	}
+	l := &look{family: mine.Family, rows: 1}
+	if mine.Family != Grouped {
+		o, err := describe(root, in.Path, &mine)
+		if err != nil {
+			return nil, err
+		}
+		l.rows = o.rows
+		l.objects = []*object{o}
+		return l, nil
+	}
+	b := base{in: in, file: f, recipe: &mine}
+	sets, groups, err := children(root, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(sets) > 0 || len(groups) == 0 {
+		return nil, fmt.Errorf("%w: %s: a file of family %s holds groups and no datasets at its root (here %d and %d)", ErrMapping, in.Path, Grouped, len(groups), len(sets))
+	}
+	o := &objects{base: b, root: root, names: groups}
+	l.rows = int64(len(groups))
+	for _, i := range spread(len(groups), groupsLooked) {
+		d, err := o.describe(int64(i))
+		if err != nil {
+			return nil, err
+		}
+		l.objects = append(l.objects, d)
+	}
+	return l, nil
+}
+
+// spread gives at most k of the numbers 0 to n-1, evenly, the first and the last among them.
+func spread(n, k int) []int {
+	if n <= k {
+		k = n
+	}
+	out := make([]int, k)
+	for i := range out {
+		if k > 1 {
+			out[i] = int(int64(i) * int64(n-1) / int64(k-1))
+		}
+	}
+	return out
+}
+
+// split adds the published split where every input tells one.
+func (n *inference) split(inputs []Input) {
+	with, without := "", ""
+	for _, in := range inputs {
+		if in.Split != "" && with == "" {
+			with = in.Path
+		}
+		if in.Split == "" && without == "" {
+			without = in.Path
+		}
+	}
+	switch {
+	case with == "":
+	case n.recipe.find("split") != nil || n.recipe.drops(fieldKey{path: "split"}):
+	case without != "":
+		n.warn(WarnSplit, "split", without, "%s tells a published split and this input does not, so there is no column for it", with)
+	default:
+		n.recipe.Map = append(n.recipe.Map, Mapping{Name: "split", From: FromSplit, Kind: catalog.Scalar, DType: catalog.String, Note: "published split, told by the names of files or folders"})
+	}
+}
+
+// notes writes down why, for the comment at the top of the recipe and beside id and positions.
+func (n *inference) notes(inputs int, rows int64, given bool) {
+	r := n.recipe
+	if given {
+		return
+	}
+	why := map[Family]string{
+		Columnar:  "axis 0 of every dataset is the object",
+		OneObject: "one object a file",
+		Grouped:   "one group an object",
+	}
+	r.Notes = append(r.Notes, fmt.Sprintf("Inferred from %d files, %d objects; family %s: %s.", inputs, rows, r.Family, why[r.Family]),
+		"Every source in the files has to be in a column or in drop.")
+	for _, w := range n.warnings {
+		r.Notes = append(r.Notes, "look at "+w.String())
+	}
+	for _, x := range [][2]string{{r.ID, "the id"}, {r.RA, "right ascension in degrees"}, {r.Dec, "declination in degrees"}} {
+		if m := r.find(x[0]); m != nil {
+			if m.Note != "" {
+				m.Note = "; " + m.Note
+			}
+			m.Note = x[1] + m.Note
+		}
+	}
+}
