@@ -9,29 +9,19 @@ import (
 	"astropile/internal/stream"
 )
 
-// ReleaseInfo is what a client is told of one release.
-type ReleaseInfo struct {
-	Number  int    `json:"number"`
-	ID      string `json:"id"`
-	Time    string `json:"time"` // UTC, RFC 3339
-	Message string `json:"message"`
-	Rows    int64  `json:"rows"`
-	Bytes   int64  `json:"bytes"`
-}
-
 // Description is what a client is told of an open dataset.
 type Description struct {
-	Version  int              `json:"version"` // of the protocol
-	Root     string           `json:"root"`    // absolute; the paths of map tables are relative to it
-	Name     string           `json:"name"`
-	Columns  []catalog.Column `json:"columns"` // as selected and renamed, in that order
-	Rows     int64            `json:"rows"`
-	Bytes    int64            `json:"bytes"` // of all shards
-	Release  int              `json:"release"`
-	ID       string           `json:"id"`
-	Releases []ReleaseInfo    `json:"releases"` // ascending
-	Threads  int              `json:"threads"`
-	Memory   int64            `json:"memory"` // bytes, slots included
+	Version  int                  `json:"version"` // of the protocol
+	Root     string               `json:"root"`    // absolute; the paths of map tables are relative to it
+	Name     string               `json:"name"`
+	Columns  []catalog.Column     `json:"columns"` // as selected and renamed, in that order
+	Rows     int64                `json:"rows"`
+	Bytes    int64                `json:"bytes"` // of all shards
+	Release  int                  `json:"release"`
+	ID       string               `json:"id"`
+	Releases []stream.ReleaseInfo `json:"releases"` // ascending
+	Threads  int                  `json:"threads"`
+	Memory   int64                `json:"memory"` // bytes, slots included
 }
 
 // Batches gives filled slots in order; io.EOF ends it. Close waits until nothing writes to a slot any more.
@@ -42,7 +32,7 @@ type Batches interface {
 
 // Engine is an open dataset as the feed uses it. All methods but Close may be called at the same time.
 type Engine interface {
-	Describe() (*Description, error)
+	Describe() *Description
 	// ShardRows is the number of rows of every shard, in the order of the dense rows.
 	ShardRows() []int64
 	// Read fills the slot with the rows, dense row numbers from 0.
@@ -70,21 +60,29 @@ func OpenLocal(ctx context.Context, root string, opt stream.SetOptions) (Engine,
 		_ = src.Close()
 		return nil, err
 	}
-	return &local{root: root, src: src, set: set}, nil
+	releases, err := set.Releases(ctx)
+	if err != nil {
+		_ = set.Close()
+		_ = src.Close()
+		return nil, err
+	}
+	return &local{root: root, src: src, set: set, releases: releases}, nil
 }
 
 type local struct {
-	root string
-	src  *source.File
-	set  *stream.Set
+	root     string
+	src      *source.File
+	set      *stream.Set
+	releases []stream.ReleaseInfo
 }
 
-func (e *local) Describe() (*Description, error) {
-	d := &Description{Root: e.root, Columns: e.set.Columns(), Rows: e.set.Rows(), ID: e.set.ReleaseID()}
+func (e *local) Describe() *Description {
+	r := e.set.Release()
+	d := &Description{Root: e.root, Name: r.Dataset.Name, Columns: e.set.Columns(), Rows: e.set.Rows(), Release: r.Number, ID: e.set.ReleaseID(), Releases: e.releases}
 	for _, s := range e.set.Shards() {
 		d.Bytes += s.Bytes
 	}
-	return d, nil
+	return d
 }
 
 func (e *local) ShardRows() []int64 {

@@ -51,6 +51,9 @@ const (
 const (
 	flagLast   = 1 // last batch of its epoch
 	flagInline = 2 // the bytes of the batch follow the body: there is no shared memory
+
+	// The number of slots of the session stands above the flags: a client keeps one less.
+	flagSlotsShift = 16
 )
 
 // creditRetire marks, on the credit channel, a slot that must not be written again: a forked process still sees it.

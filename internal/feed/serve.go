@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"astropile/internal/shard"
 	"astropile/internal/stream"
 )
 
@@ -190,13 +191,11 @@ func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, in
 	if err != nil {
 		return nil, 0, err
 	}
-	d, err := engine.Describe()
+	d := engine.Describe()
+	d.Version, d.Threads, d.Memory = Version, threads, memory
+	js, err := json.Marshal(d)
 	if err == nil {
-		d.Version, d.Threads, d.Memory = Version, threads, memory
-		var js []byte
-		if js, err = json.Marshal(d); err == nil {
-			err = l.send(header{Type: msgOpened}, js, nil, nil, -1)
-		}
+		err = l.send(header{Type: msgOpened}, js, nil, nil, -1)
 	}
 	if err != nil {
 		_ = engine.Close()
@@ -225,6 +224,8 @@ func peer(conn *net.UnixConn) (int, error) {
 // errorKind sorts an error for the client, which makes exceptions of it.
 func errorKind(err error) string {
 	switch {
+	case errors.Is(err, shard.ErrNotMapped):
+		return "unmapped"
 	case errors.Is(err, ErrMemory):
 		return "memory"
 	case errors.Is(err, fs.ErrNotExist):

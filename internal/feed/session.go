@@ -16,13 +16,13 @@ import (
 
 // streamRequest asks for a stream of batches.
 type streamRequest struct {
-	Batch    int         `json:"batch"`
-	Shuffle  stream.Mode `json:"shuffle"`
-	Seed     uint64      `json:"seed"`
-	Epoch    uint64      `json:"epoch"`
-	Position uint64      `json:"position"`
-	Epochs   int         `json:"epochs"`
-	DropLast bool        `json:"drop_last"`
+	Batch    int    `json:"batch"`
+	Shuffle  string `json:"shuffle"` // off, blocks, rows
+	Seed     uint64 `json:"seed"`
+	Epoch    uint64 `json:"epoch"`
+	Position uint64 `json:"position"`
+	Epochs   int    `json:"epochs"`
+	DropLast bool   `json:"drop_last"`
 }
 
 type mapRequest struct {
@@ -31,9 +31,10 @@ type mapRequest struct {
 }
 
 type mapReply struct {
-	Path  string `json:"path"` // relative to the root
-	Rows  int64  `json:"rows"`
-	Pages int    `json:"pages"`
+	Path     string `json:"path"` // relative to the root
+	Rows     int64  `json:"rows"`
+	Pages    int    `json:"pages"`
+	Constant bool   `json:"constant"` // one row's bytes follow First, in place of Offsets
 }
 
 type wireError struct {
@@ -151,11 +152,12 @@ func (s *session) request(ctx context.Context, m *message) error {
 		if err != nil {
 			return s.fail(m.Seq, err)
 		}
-		js, err := json.Marshal(mapReply{Path: t.Path, Rows: t.Rows, Pages: len(t.Offsets)})
+		js, err := json.Marshal(mapReply{Path: t.Path, Rows: t.Rows, Pages: max(0, len(t.First)-1), Constant: t.Constant})
 		if err != nil {
 			return err
 		}
-		return s.link.send(header{Type: msgTable, Seq: m.Seq}, js, append(int64s(t.First), int64s(t.Offsets)...), nil, -1)
+		plain := append(int64s(t.First), int64s(t.Offsets)...)
+		return s.link.send(header{Type: msgTable, Seq: m.Seq}, js, append(plain, t.Value...), nil, -1)
 	case msgShards:
 		return s.link.send(header{Type: msgShardRows, Seq: m.Seq}, nil, int64s(s.engine.ShardRows()), nil, -1)
 	}
@@ -215,10 +217,7 @@ func (s *session) read(ctx context.Context, seq uint32, rows []int64) error {
 
 // planSlots is the number of slots of a stream: few, so that they stay in cache, and no more than fit the budget.
 func (s *session) planSlots(batch int) (int, error) {
-	d, err := s.engine.Describe()
-	if err != nil {
-		return 0, err
-	}
+	d := s.engine.Describe()
 	row := int64(0)
 	for i := range d.Columns {
 		row += int64(d.Columns[i].RowBytes())
@@ -238,13 +237,17 @@ func (s *session) planSlots(batch int) (int, error) {
 const maxBatchBytes = 64 << 30
 
 func (s *session) startStream(ctx context.Context, seq uint32, q streamRequest) error {
+	mode, ok := map[string]stream.Mode{"off": stream.Off, "blocks": stream.Blocks, "rows": stream.Rows}[q.Shuffle]
+	if !ok {
+		return fmt.Errorf("%w: shuffle %q", ErrProtocol, q.Shuffle)
+	}
 	n, err := s.planSlots(q.Batch)
 	if err != nil {
 		return s.fail(seq, err)
 	}
 	s.ready(n)
 	ctx, cancel := context.WithCancel(ctx)
-	st, err := s.engine.Start(ctx, stream.StreamOptions{Batch: q.Batch, Shuffle: q.Shuffle, Seed: q.Seed, Epoch: q.Epoch, Position: q.Position,
+	st, err := s.engine.Start(ctx, stream.StreamOptions{Batch: q.Batch, Shuffle: mode, Seed: q.Seed, Epoch: q.Epoch, Position: q.Position,
 		Epochs: q.Epochs, DropLast: q.DropLast, Rank: 0, World: 1}, s.pool)
 	if err != nil {
 		cancel()
@@ -317,6 +320,7 @@ func (s *session) deliver(h header, sl *slot, lay *stream.Layout) error {
 	h.Layout = s.layoutNo
 	h.Type, h.Slot, h.Rows, h.Used = msgBatch, uint16(sl.id), uint64(lay.Rows), uint64(lay.Bytes)
 	h.Size = uint64(len(sl.mem.mem))
+	h.Flags |= uint32(s.pool.max) << flagSlotsShift
 	if sl.mem.kind == Inline {
 		h.Flags |= flagInline
 		err := s.link.send(h, js, nil, sl.mem.mem[:lay.Bytes], -1)

@@ -1,0 +1,97 @@
+"""Rows handed to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ._errors import need
+from ._ragged import Ragged, RaggedStruct
+
+
+class Batch(Mapping[str, Any]):
+    """Columns of some rows by name; ``rows`` is their number.
+
+    The arrays are views of memory that is filled anew only when none of them, nor anything made from them, is left.
+    They may be written to, but for constant columns. ``epoch`` and ``position`` (rows of the epoch up to and including
+    this batch) say where a stream stands after it, ``last`` that the epoch is over; all are 0 for rows read by number.
+    """
+
+    __slots__ = ("_lazy", "_names", "_values", "epoch", "last", "position", "rows")
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        values: dict[str, Any],
+        lazy: dict[str, Callable[[], Any]],
+        rows: int,
+        epoch: int = 0,
+        position: int = 0,
+    ) -> None:
+        self._names = names
+        self._values = values
+        self._lazy = lazy
+        self.rows = rows
+        self.epoch = epoch
+        self.position = position
+        self.last = False
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            make = self._lazy.get(name)
+            if make is None:
+                raise
+        value = self._values[name] = make()
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def row(self, i: int) -> dict[str, Any]:
+        """One row: numpy scalars, arrays, str, a dict of arrays for a struct; None where null."""
+        return {name: _pick(self[name], i) for name in self._names}
+
+    def torch(self) -> dict[str, Any]:
+        """The columns of numbers as torch tensors that share the batch's memory; ragged and text columns are left out.
+
+        Values that are null are undefined in the tensor. Constant columns are copied, for torch cannot mark them
+        read-only.
+        """
+        try:
+            import torch
+        except ImportError as e:
+            raise need("torch", "torch", "Batch.torch()") from e
+        out: dict[str, Any] = {}
+        for name in self._names:
+            v = self._values.get(name)
+            if not isinstance(v, np.ndarray) or v.dtype == object:
+                continue
+            a = np.ma.getdata(v)
+            out[name] = torch.from_numpy(a if a.flags.writeable else a.copy())
+        return out
+
+    def __repr__(self) -> str:
+        return f"Batch({self.rows} rows: {', '.join(self._names)})"
+
+
+def _pick(column: Any, i: int) -> Any:
+    if isinstance(column, RaggedStruct):
+        return None if column.valid is not None and not column.valid[i] else column.row(i)
+    if isinstance(column, Ragged):
+        return None if column.valid is not None and not column.valid[i] else column[i]
+    value = column[i]
+    if value is np.ma.masked:
+        return None
+    if not isinstance(column, np.ndarray):  # a pyarrow array
+        return value.as_py()
+    return value

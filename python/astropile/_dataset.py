@@ -1,0 +1,345 @@
+"""An open dataset."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _forks
+from ._batch import Batch
+from ._errors import DataError, FeedDiedError, FeedError
+from ._iterate import Batches
+from ._memmap import Memmap, PageTable
+from ._process import Feed, Spec
+from ._protocol import MAP, READ, SHARD_ROWS, SHARDS, TABLE
+from ._schema import Field, Release, Schema
+from ._session import Reply, Session
+
+log = logging.getLogger("astropile")
+
+SHUFFLES: dict[bool | str, str] = {False: "off", True: "blocks", "blocks": "blocks", "rows": "rows"}
+
+
+class Dataset:
+    """One release of a dataset, open for reading: made by ``astropile.open``.
+
+    ``len(ds)`` is the number of rows. ``ds[5]`` is one row as a dict; ``ds[[3, 1, 7]]``, ``ds[2:9]`` and ``ds[mask]`` are
+    batches. All reading is done by a feed process, which starts with the dataset and ends with it, or with this
+    process. A Dataset may be used after a fork, and pickles: each process starts a feed of its own, of the same
+    release. Threads may share it.
+    """
+
+    def __init__(self, spec: Spec, strings: str = "numpy") -> None:
+        self._strings = strings
+        self._lock = threading.RLock()
+        self._restarts = 0
+        self._reader: Session | None = None
+        # Finished streams leave their session, whose slots are warm, to the next one.
+        self._idle: collections.deque[tuple[int, Session]] = collections.deque(maxlen=1)
+        self._closed = False
+        self._shards: list[int] | None = None
+        self._feed: Feed | None = Feed(spec)
+        about = self._feed.about
+        self._spec = spec.pinned(about["release"])
+        self.root: str = about["root"]
+        self.name: str = about["name"]
+        self._rows: int = about["rows"]
+        self.schema = Schema(tuple(Field.from_json(c) for c in about["columns"]))
+        self.releases: tuple[Release, ...] = tuple(Release(**r) for r in about["releases"] or ())
+        self.release: int = about["release"]
+        self.release_id: str = about["id"]
+        self.threads: int = about["threads"]
+        self.memory: int = about["memory"]
+        _forks.register(self)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @overload
+    def __getitem__(self, i: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, i: slice | Sequence[int] | npt.NDArray[Any]) -> Batch: ...
+    def __getitem__(self, i: Any) -> dict[str, Any] | Batch:
+        if isinstance(i, slice):
+            return self._read(np.arange(*i.indices(self._rows), dtype=np.int64))
+        at = np.asarray(i)
+        if at.dtype == np.bool_ and at.ndim == 1:
+            if len(at) != self._rows:
+                raise IndexError(f"a mask of {len(at)} for {self._rows} rows")
+            return self._read(np.flatnonzero(at).astype(np.int64))
+        if at.size == 0 and at.ndim == 1:
+            return self._read(np.empty(0, np.int64))
+        if at.dtype.kind not in "iu" or at.ndim > 1:
+            raise TypeError(f"a row is asked for by number, slice, list of numbers or mask, not {type(i).__name__}")
+        rows = at.astype(np.int64).reshape(-1)
+        bad = (rows < -self._rows) | (rows >= self._rows)
+        if bad.any():
+            raise IndexError(f"row {int(rows[bad][0])} of {self._rows}")
+        rows[rows < 0] += self._rows
+        batch = self._read(rows)
+        return batch.row(0) if at.ndim == 0 else batch
+
+    def batches(
+        self,
+        batch_size: int,
+        *,
+        shuffle: bool | Literal["blocks", "rows"] = False,
+        seed: int = 0,
+        epoch: int = 0,
+        position: int = 0,
+        drop_last: bool = False,
+        progress: bool = False,
+    ) -> Batches:
+        """The rows of one epoch in batches of ``batch_size``; every ``iter()`` of the result gives the same.
+
+        ``shuffle=True`` mixes blocks of about 1 MiB and rows inside windows ("blocks"); "rows" is uniform; both depend on
+        ``seed`` and ``epoch`` alone. ``position`` skips the rows before it (``Batch.position`` says where a stream
+        stands). ``drop_last`` leaves out a last batch that is not full. ``progress`` shows a bar (needs tqdm).
+        """
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size}; give 1 or more")
+        if shuffle not in SHUFFLES:
+            raise ValueError(f"shuffle={shuffle!r}; give True, False, 'blocks' or 'rows'")
+        if not 0 <= position <= self._rows or epoch < 0 or not 0 <= seed < 1 << 64:
+            raise ValueError(
+                f"position={position} (0 to {self._rows}), epoch={epoch} (from 0), seed={seed} (0 to 2**64 - 1)"
+            )
+        ask = {
+            "batch": int(batch_size),
+            "shuffle": SHUFFLES[shuffle],
+            "seed": int(seed),
+            "epoch": int(epoch),
+            "position": int(position),
+            "epochs": 1,
+            "drop_last": bool(drop_last),
+        }
+        return Batches(self, ask, progress)
+
+    def memmap(self, column: str) -> Memmap:
+        """The rows of a column as views of the shards' own pages.
+
+        Raises NotMappedError where the values do not stand in the files as they do in memory (text, ragged columns,
+        bool, compressed columns), and KeyError for a column that is not open.
+        """
+        return Memmap(self, column)
+
+    def close(self) -> None:
+        """Ends the feed. Arrays already given stay valid."""
+        with self._lock:
+            self._closed = True
+            self._drop_feed()
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Dataset, (self._spec, self._strings))
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, release {self.release}, {self._rows} rows: {', '.join(self.schema)})"
+
+    # What streams and maps use.
+
+    def _stream_session(self, batch: int) -> Session:
+        """A session for a stream: one left by an earlier stream of that batch size, or a new one."""
+        feed = self._running()
+        while self._idle:
+            try:
+                size, session = self._idle.pop()
+            except IndexError:
+                break
+            if size == batch and session.alive and session.feed is feed:
+                return session
+            session.close()
+        return self._session(feed)
+
+    def _session(self, feed: Feed) -> Session:
+        try:
+            return Session(feed, self._strings)
+        except FeedDiedError:
+            self._feed_died(feed, "idle")
+            return Session(self._running(), self._strings)
+
+    def _keep(self, batch: int, session: Session) -> None:
+        """Takes a session whose stream is over. Called by finalizers too: no lock."""
+        if not self._closed and session.alive:
+            self._idle.append((batch, session))
+
+    def _feed_died(self, feed: Feed, where: str) -> None:
+        """Starts the feed again, once; a second death is an error."""
+        with self._lock:
+            if self._closed:
+                raise FeedError("the dataset is closed")
+            if self._feed is not feed:
+                return  # another session saw it first
+            words = feed.last_words()
+            self._drop_feed()
+            if self._restarts:
+                raise FeedError(f"the feed died again ({where}): {words}")
+            self._restarts += 1
+            log.warning("the feed died (%s); starting it again at %s", words, where)
+            self._feed = Feed(self._spec)
+
+    def _running(self) -> Feed:
+        with self._lock:
+            if self._closed:
+                raise FeedError("the dataset is closed")
+            if self._feed is None:
+                self._feed = Feed(self._spec)
+            return self._feed
+
+    def _drop_feed(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        while self._idle:
+            self._idle.pop()[1].close()
+        if self._feed is not None:
+            self._feed.close()
+            self._feed = None
+
+    def _ask(self, kind: int, js: dict[str, Any] | None = None, plain: bytes = b"") -> Batch | Reply:
+        """One request and its answer."""
+        with self._lock:
+            while True:
+                feed = self._running()
+                try:
+                    if self._reader is None or not self._reader.alive:
+                        self._reader = Session(feed, self._strings)
+                    return self._reader.receive(self._reader.send(kind, js, plain))
+                except FeedDiedError:
+                    self._feed_died(feed, "a single read")
+
+    def _read(self, rows: npt.NDArray[np.int64]) -> Batch:
+        got = self._ask(READ, plain=rows.astype("<i8").tobytes())
+        if not isinstance(got, Batch):
+            raise FeedError(f"message {got.head.type} instead of rows")
+        return got
+
+    def _shard_rows(self) -> list[int]:
+        if self._shards is None:
+            got = self._ask(SHARDS)
+            if not isinstance(got, Reply) or got.head.type != SHARD_ROWS:
+                raise FeedError("no shards in the feed's answer")
+            self._shards = np.frombuffer(got.body, "<i8").tolist()
+        return self._shards
+
+    def _page_table(self, column: str, shard: int) -> PageTable:
+        """Where the values of a column stand in a shard's file."""
+        got = self._ask(MAP, {"column": column, "shard": shard})
+        if not isinstance(got, Reply) or got.head.type != TABLE:
+            raise FeedError("no page table in the feed's answer")
+        return PageTable.parse(got.body, got.head.json)
+
+    def after_fork_in_child(self) -> None:
+        """The feed is the parent's: a child starts its own when it needs one."""
+        self._lock = threading.RLock()
+        self._feed = None
+        self._reader = None
+        self._idle = collections.deque(maxlen=1)
+        self._restarts = 0
+
+
+def open_dataset(
+    root: str | os.PathLike[str],
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    *,
+    release: int | None = None,
+    threads: int | None = None,
+    memory: int | str | None = None,
+    strings: Literal["numpy", "arrow"] = "numpy",
+) -> Dataset:
+    """Opens the dataset in the folder ``root``.
+
+    ``columns`` names the columns to read, in order, or maps new names to stored ones (``{"flux": "image_array"}``); all
+    by default. ``release`` opens an older state. ``threads`` (for reading) and ``memory`` (bytes, or a text such as
+    "512MiB"; for slots and decoding) have defaults that fit cgroup, CPU affinity and the ranks on this machine.
+    ``strings="arrow"`` gives text as pyarrow arrays.
+
+    Raises MissingError (no dataset there), DataError (no such column or release, damaged), MemoryBudgetError,
+    BinaryNotFoundError, FeedError.
+    """
+    pairs: tuple[tuple[str, str], ...] | None = None
+    if isinstance(columns, str):
+        raise TypeError(f"columns={columns!r}; give a list of names, or a dict of new name to name")
+    if isinstance(columns, Mapping):
+        pairs = tuple((str(a), str(b)) for a, b in columns.items())
+    elif columns is not None:
+        pairs = tuple((str(c), str(c)) for c in columns)
+    if pairs is not None and not pairs:
+        raise ValueError("columns is empty; leave it out to read all")
+    if strings not in ("numpy", "arrow"):
+        raise ValueError(f"strings={strings!r}; give 'numpy' or 'arrow'")
+    if strings == "arrow":
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as e:
+            from ._errors import need
+
+            raise need("pyarrow", "arrow", 'strings="arrow"') from e
+    if release is not None and release < 1:
+        raise DataError(f"release={release}; releases count from 1")
+    spec = Spec(
+        root=os.fspath(root),
+        columns=pairs,
+        release=release or 0,
+        threads=_positive("threads", threads),
+        memory=parse_bytes(memory),
+        slots=0,
+        transport=os.environ.get("ASTROPILE_TRANSPORT", "auto"),
+    )
+    return Dataset(spec, strings)
+
+
+def _positive(name: str, value: int | None) -> int:
+    if value is None:
+        return 0
+    if value < 1:
+        raise ValueError(f"{name}={value}; give 1 or more")
+    return int(value)
+
+
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
+
+
+def parse_bytes(value: int | str | None) -> int:
+    """A number of bytes from 268435456, "256MiB" or "0.25 GiB"; 0 for None."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        text = value.strip()
+        digits = text.rstrip("BbKkMmGgTtIi ")
+        unit = text[len(digits) :].strip().upper()
+        try:
+            n = int(float(digits) * _UNITS[unit])
+        except (ValueError, KeyError, OverflowError):
+            raise ValueError(f"memory={value!r}; give bytes, or a text such as '512MiB'") from None
+    else:
+        n = int(value)
+    if n < 1:
+        raise ValueError(f"memory={value!r}; give more than 0 bytes")
+    return n

@@ -1,0 +1,51 @@
+"""What can go wrong, as exceptions. Each is also the built-in that a caller would expect."""
+
+from __future__ import annotations
+
+
+class AstropileError(Exception):
+    """Base of all errors of this package."""
+
+
+class BinaryNotFoundError(AstropileError, FileNotFoundError):
+    """The ``astropile`` program, which does the reading, was not found."""
+
+
+class FeedError(AstropileError, RuntimeError):
+    """The feed process could not be started, or died more than once."""
+
+
+class MissingError(AstropileError, FileNotFoundError):
+    """The dataset, or a file of it, is not there."""
+
+
+class DataError(AstropileError, ValueError):
+    """The dataset cannot be read as asked: an unknown column or release, or damaged bytes."""
+
+
+class MemoryBudgetError(AstropileError, MemoryError):
+    """A batch does not fit ``memory=``."""
+
+
+class NotMappedError(AstropileError, TypeError):
+    """The column cannot be mapped: its values do not stand in the file as they are in memory."""
+
+
+class FeedDiedError(AstropileError):
+    """The other end of the socket is gone. Inside the package only: callers restart, or raise FeedError."""
+
+
+def from_wire(kind: str, text: str) -> AstropileError:
+    """The exception for an error that the feed reports."""
+    kinds: dict[str, type[AstropileError]] = {
+        "memory": MemoryBudgetError,
+        "missing": MissingError,
+        "protocol": FeedError,
+        "unmapped": NotMappedError,
+    }
+    return kinds.get(kind, DataError)(text)
+
+
+def need(module: str, extra: str, why: str) -> ImportError:
+    """The error for an optional package that is not installed."""
+    return ImportError(f"{why} needs {module}; install it with: pip install 'astropile[{extra}]'")
