@@ -41,6 +41,9 @@ type merger struct {
 	by      map[fieldKey]*source
 	objects int
 	first   string
+
+	attrs      []string // of the first file that has any
+	attrsWhere string
 }
 
 func newMerger() *merger { return &merger{by: map[fieldKey]*source{}} }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"astropile/internal/catalog"
@@ -66,6 +67,9 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 		return nil, nil, err
 	}
 	n := &inference{recipe: r}
+	if len(g.attrs) > 0 {
+		n.warn(WarnAttribute, "", g.attrsWhere, "attributes of the file become no column: %s", strings.Join(g.attrs[:min(len(g.attrs), maxProblemText)], ", "))
+	}
 	if !given {
 		n.columns(g)
 		n.split(inputs)
@@ -85,16 +89,13 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 			}
 		}
 	}
-	rename := r.Rename
-	r.Rename = nil
-	if err := r.Check(); err != nil {
+	if err := n.finish(); err != nil {
 		return r, n.warnings, err
 	}
 	if err := n.sample(ctx, inputs, given, opt); err != nil {
 		return r, n.warnings, err
 	}
-	r.Rename = rename
-	if err := n.finish(); err != nil {
+	if err := r.Check(); err != nil {
 		return r, n.warnings, err
 	}
 	n.notes(len(inputs), rows, given)
@@ -133,10 +134,12 @@ type look struct {
 	family  Family
 	rows    int64
 	objects []*object
+	attrs   []string // of the root, which become no column
 }
 
 // survey describes all inputs, several at once, and merges them in their order. It sets the recipe's family.
 func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merger, opt InspectOptions) (int64, error) {
+	maps, cols := r.mappings(), r.Columns()
 	workers := opt.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
@@ -176,10 +179,13 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 				return 0, fmt.Errorf("%w: %s is of family %s and %s of %s; import them apart, or decide with the line \"family: %s\" in a recipe", ErrMapping, firstFamily, r.Family, block[i].Path, l.family, r.Family)
 			}
 			rows += l.rows
+			if g.attrs == nil && len(l.attrs) > 0 {
+				g.attrs, g.attrsWhere = l.attrs, block[i].Path
+			}
 			for _, o := range l.objects {
 				if !given {
 					g.add(o)
-				} else if _, err := bind(o, r, r.mappings(), r.Columns()); err != nil && len(misfits) < maxProblemText {
+				} else if _, err := bind(o, r, maps, cols); err != nil && len(misfits) < maxProblemText {
 					misfits = append(misfits, err)
 				}
 			}
@@ -209,6 +215,13 @@ func lookInto(in Input, r *Recipe) (*look, error) {
 		}
 	}
 	l := &look{family: mine.Family, rows: 1}
+	attrs, err := root.Attrs()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	for _, a := range attrs {
+		l.attrs = append(l.attrs, a.Name)
+	}
 	if mine.Family != Grouped {
 		o, err := describe(root, in.Path, &mine)
 		if err != nil {
@@ -287,6 +300,7 @@ func (n *inference) notes(inputs int, rows int64, given bool) {
 	r.Notes = append(r.Notes, fmt.Sprintf("Inferred from %d files, %d objects; family %s: %s.", inputs, rows, r.Family, why[r.Family]),
 		"Every source in the files has to be in a column or in drop.")
 	for _, w := range n.warnings {
+		w.File = "" // a recipe is published; where its inputs lay is not
 		r.Notes = append(r.Notes, "look at "+w.String())
 	}
 	for _, x := range [][2]string{{r.ID, "the id"}, {r.RA, "right ascension in degrees"}, {r.Dec, "declination in degrees"}} {

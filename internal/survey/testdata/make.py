@@ -77,7 +77,7 @@ def positions(n):
 
 def legacysurvey():
     """Columnar, LZF, chunks guessed by h5py, resizable axis 0."""
-    n, b, s, k = 11, 4, 12, 20
+    n, b, s, k = 11, 4, 10, 20
     d = {}
     ra, dec = positions(n)
     d["object_id"] = np.array([f"{10995116277760 + i * 7}" for i in range(n)], "S16")
@@ -92,7 +92,7 @@ def legacysurvey():
     d["image_psf_fwhm"] = rng.uniform(0.9, 1.4, (n, b)).astype("f4")
     d["image_scale"] = np.full((n, b), 0.262, "f4")
     bands = [["des-g", "des-r", "des-i", "des-z"]] * n
-    for c in ["FLUX_G", "FLUX_R", "X", "Y", "SHAPE_R"]:
+    for c in ["FLUX_G", "X"]:
         d[f"catalog_{c}"] = rng.normal(size=(n, k)).astype("f4")
     d["catalog_TYPE"] = rng.integers(0, 6, (n, k), dtype="i4")
     d["EBV"] = rng.uniform(0, 1, n).astype("f4")
@@ -179,7 +179,7 @@ def manga():
     cols["maps_group"] = text_lists([r[4]["group"] for r in rows])
     cols["maps_label"] = text_lists([r[4]["label"] for r in rows])
     cols["maps_flux"] = fixed(np.stack([r[4]["flux"] for r in rows]))
-    case("manga", ["manga"], "group", n, cols, id="object_id", shapes={"spaxels_flux": [k, length], "images_flux": [4, s, s], "spaxels_x": [k]})
+    case("manga", ["manga"], "group", n, cols, id="object_id", warnings=["attributes:"], shapes={"spaxels_flux": [k, length], "images_flux": [4, s, s], "spaxels_x": [k]})
 
 
 def groups_ragged():
@@ -346,6 +346,94 @@ def types():
          shapes={"c8": [], "c16": [2], "phot_mag": [5]})
 
 
+def small(file_, drop=(), n=3, **more):
+    """A small columnar file with an id and positions but for what is dropped, and more."""
+    d = {"object_id": np.arange(n, dtype="i4"), "ra": np.linspace(10, 20, n), "dec": np.linspace(-30, 30, n)}
+    d.update(more)
+    with open_(f"odd/{file_}", libver="latest") as f:
+        for k, v in d.items():
+            if k not in drop:
+                f.create_dataset(k, data=v)
+
+
+def one(name, **d):
+    with open_(f"odd/{name}", libver="latest") as f:
+        for k, v in d.items():
+            f.create_dataset(k, data=v)
+
+
+def odd():
+    """Files for refusals and warnings, a few rows each."""
+    small("ambiguous_lengths.h5", x=np.zeros(4))
+    small("ambiguous_scalar.h5", version=np.float32(2))
+    small("groups_beside.h5")
+    with h5py.File(path("odd/groups_beside.h5"), "a", libver="latest") as f:
+        f.create_group("history").create_dataset("x", data=np.zeros(2))
+    one("empty.h5")
+    small("two_ids.h5", drop=["object_id"], source_id=np.arange(3), target_id=np.arange(3))
+    small("guessed_id.h5", drop=["object_id"], SOURCE_ID=np.arange(3))
+    small("no_id.h5", drop=["object_id"])
+    small("no_position.h5", drop=["ra", "dec"], x=np.arange(3.0))
+    small("other_position.h5", drop=["ra", "dec"], RAJ2000=np.arange(3.0), DEJ2000=np.arange(3.0))
+    small("nan.h5", n=5, ra=np.array([1, np.nan, 2, 3, 4.0]), dec=np.array([1, 2, 2, np.nan, 4.0]))
+    small("off.h5", n=4, ra=np.array([1, 360, 2, 3.0]), dec=np.array([1, 2, -90.5, 3.0]))
+    small("radians.h5", n=12, ra=np.linspace(0.1, 6.2, 12), dec=np.linspace(-1.5, 1.5, 12))
+    small("hours.h5", n=12, ra=np.linspace(0.1, 23.8, 12), dec=np.linspace(-80, 80, 12))
+    f4 = np.arange(3, dtype="f4")
+    small("shape_a.h5", object_id=np.arange(3) + 10, s=np.arange(15, dtype="f4").reshape(3, 5), t=np.arange(12, dtype="u1").reshape(3, 2, 2))
+    small("shape_b.h5", s=np.arange(21, dtype="f4").reshape(3, 7), t=np.arange(18, dtype="u1").reshape(3, 2, 3))
+    small("clash_a.h5", x=np.arange(3, dtype="i8"), y=np.arange(3))
+    small("clash_b.h5", x=np.arange(3, dtype="u8"), y=np.array([b"a", b"b", b"c"]))
+    small("widen_a.h5", p=np.array([-5, 0, 32767], "i2"), q=f4, r=np.array([True, False, True]), h=np.array([1.5, -2, 3], "f2"), m=np.array([1, 2, 2**53], "i8"))
+    small("widen_b.h5", p=np.array([5, 0, 65535], "u2"), q=np.array([1, 2, 3], "u2"), r=np.array([-1, 0, 5], "i1"), h=np.array([1e30, 0, 1], "f4"), m=np.array([0.5, 1, 2]))
+    small("widen_c.h5", p=np.zeros(3, "i2"), q=f4, r=np.zeros(3, "i1"), h=f4, m=np.array([1, 2**53 + 1, 3], "i8"))
+    small("missing_a.h5", z=f4, name=np.array([b"a", b"b", b"c"]), flux=np.zeros((3, 2), "f4"))
+    small("missing_b.h5", flux=np.zeros((3, 2), "f4"))
+    small("missing_c.h5", z=f4, name=np.array([b"a", b"b", b"c"]))
+    small("unit_a.h5", flux=f4)
+    small("unit_b.h5", flux=f4)
+    for name, unit in [("unit_a.h5", "Jy"), ("unit_b.h5", "mJy")]:
+        with h5py.File(path("odd/" + name), "a", libver="latest") as f:
+            f["flux"].attrs["units"] = unit
+    one("reference.h5", object_id=np.arange(3), ra=np.arange(3.0), dec=np.arange(3.0))
+    with h5py.File(path("odd/reference.h5"), "a", libver="latest") as f:
+        f.create_dataset("ref", data=[f["ra"].ref] * 3, dtype=h5py.ref_dtype)
+    small("latin1.h5", name=np.array([b"caf\xe9", b"b", b"c"]))
+    small("duplicate_ids.h5", object_id=np.array([1, 2, 1]))
+    small("id_plain.h5", object_id=np.array([b"a", b"b", b"c"]))
+    small("id_spaces.h5", object_id=np.array([b"a", b" b", b"c"]))
+    small("id_empty.h5", object_id=np.array([b"a", b"", b"  "]))
+    small("reserved.h5", Norder=np.arange(3))
+    small("dotted.h5", **{"mag.g": f4})
+    flag = np.array([0, 2, 1], h5py.enum_dtype({"FALSE": 0, "TRUE": 1}, basetype="i1"))
+    small("not_bool.h5", flag=flag)
+    small("text_table.h5", t=np.full((3, 2, 2), b"x"))
+    small("zero_side.h5", t=np.zeros((3, 0), "f4"))
+    small("no_rows.h5", n=0, x=np.zeros((0, 4), "f4"))
+    small("float64.h5", z=np.array([0.5, 0.1, 1]))
+    small("half_lists.h5", x=np.array([1.0, 2, 3]))
+    with h5py.File(path("odd/half_lists.h5"), "a", libver="latest") as f:
+        for name, lens in [("lc_time", [2, 1, 0]), ("lc_flux", [2, 1, 0]), ("lc_note", [2, 2, 0])]:
+            d = f.create_dataset(name, (3,), dtype=h5py.vlen_dtype(np.dtype("f4")))
+            for i, k in enumerate(lens):
+                d[i] = np.arange(k, dtype="f4")
+    one("bands.h5", object_id=np.bytes_("a"), ra=1.0, dec=2.0, bands=np.bytes_("g,r"), time=np.ones((3, 4), "f4"), flux=np.ones((3, 4), "f4"))
+    for name, t in [("fixed_a.h5", 4), ("fixed_b.h5", 6)]:
+        one(name, object_id=np.bytes_(name), ra=1.0, dec=2.0, spectrum=np.arange(t, dtype="f4"))
+    member = np.dtype([("x", "f4"), ("s", "f4", (2,))])
+    with open_("odd/ragged_arrays.h5", libver="latest") as f:
+        for i in range(2):
+            g = f.create_group(f"o{i}")
+            g.attrs["ra"], g.attrs["dec"] = 1.0 + i, 2.0
+            g.create_dataset("t", data=np.zeros(2 + i, member))
+    same = np.dtype([("x", "f4"), ("n", "S2")])
+    with open_("odd/group_later.h5", libver="latest") as f:
+        for i in range(2):
+            g = f.create_group(f"o{i}")
+            g.attrs["ra"], g.attrs["dec"] = 1.0 + i, 2.0
+            g.create_dataset("t", data=np.zeros(2, same))
+
+
 def main():
     for name in os.listdir(HERE):
         if os.path.isdir(os.path.join(HERE, name)) and name != "fuzz":
@@ -359,6 +447,7 @@ def main():
     plasticc()
     vlen()
     types()
+    odd()
     with open(path("expected.json"), "w") as f:
         json.dump(CASES, f, indent=1, sort_keys=True)
         f.write("\n")
