@@ -155,7 +155,7 @@ func encodeRecord(b *array.RecordBuilder, created string) ([]byte, error) {
 // DecodeManifest reads a manifest. Its order, its paths and the sense of every line are checked.
 func DecodeManifest(b []byte) ([]Shard, error) {
 	var out []Shard
-	err := readTable("manifest", b, sameSchema("manifest", manifestSchema()), func(rec arrow.RecordBatch) error {
+	err := readTable("manifest", b, nil, sameSchema("manifest", manifestSchema()), func(rec arrow.RecordBatch) error {
 		col := func(k int) *array.Int64 { return rec.Column(k).(*array.Int64) }
 		opt := func(k, i int) int64 {
 			if rec.Column(k).IsNull(i) {

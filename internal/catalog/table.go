@@ -112,8 +112,8 @@ func (b boundedAlloc) Reallocate(n int, p []byte) []byte {
 	return b.Allocator.Reallocate(n, p)
 }
 
-// readTable reads a Parquet file of scalar columns in batches. check sees the file's schema before any row is read.
-func readTable(doc string, b []byte, check func(*arrow.Schema) error, each func(arrow.RecordBatch) error) (err error) {
+// readTable reads the columns of the indexes given (nil: all) of a Parquet file of scalars, in batches. check sees the file's schema before any row is read.
+func readTable(doc string, b []byte, cols []int, check func(*arrow.Schema) error, each func(arrow.RecordBatch) error) (err error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", ErrDocument, doc, fmt.Sprintf(format, args...))
 	}
@@ -152,7 +152,7 @@ func readTable(doc string, b []byte, check func(*arrow.Schema) error, each func(
 	if err := check(schema); err != nil {
 		return err
 	}
-	rr, err := fr.GetRecordReader(context.Background(), nil, nil)
+	rr, err := fr.GetRecordReader(context.Background(), cols, nil)
 	if err != nil {
 		return bad("%v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -45,7 +46,7 @@ func EncodeInputs(in []Input, created string) ([]byte, error) {
 // DecodeInputs reads inputs.parquet.
 func DecodeInputs(b []byte) ([]Input, error) {
 	var out []Input
-	err := readTable("inputs", b, sameSchema("inputs", inputsSchema()), func(rec arrow.RecordBatch) error {
+	err := readTable("inputs", b, nil, sameSchema("inputs", inputsSchema()), func(rec arrow.RecordBatch) error {
 		for i := 0; i < int(rec.NumRows()); i++ {
 			in := Input{Path: strings.Clone(rec.Column(0).(*array.String).Value(i)), Bytes: rec.Column(1).(*array.Int64).Value(i), Rows: rec.Column(3).(*array.Int64).Value(i)}
 			if in.Path == "" || in.Bytes < 0 || in.Rows < 0 {
@@ -243,18 +244,34 @@ func (w *ScalarsWriter) Close() error { return w.t.close() }
 
 // DecodeScalars reads a Parquet document of the scalar columns given (stats.parquet, rows-*.parquet); doc names it in errors.
 func DecodeScalars(doc string, b []byte, cols []Column) ([]*Vector, int, error) {
+	return DecodeColumns(doc, b, cols, nil)
+}
+
+// DecodeColumns reads only the columns named (nil: all) of a Parquet document of the scalar columns given. The vectors
+// stand in the order of the document.
+func DecodeColumns(doc string, b []byte, cols []Column, names []string) ([]*Vector, int, error) {
 	want, err := tableSchema(cols)
 	if err != nil {
 		return nil, 0, err
 	}
-	out := make([]*Vector, len(cols))
+	var pick []Column
+	var index []int
+	for i := range cols {
+		if names == nil || slices.Contains(names, cols[i].Name) {
+			pick, index = append(pick, cols[i]), append(index, i)
+		}
+	}
+	if names != nil && len(pick) != len(names) {
+		return nil, 0, fmt.Errorf("%w: %s: not all of the columns %v are there", ErrDocument, doc, names)
+	}
+	out := make([]*Vector, len(pick))
 	for i := range out {
-		out[i] = NewVector(&cols[i])
+		out[i] = NewVector(&pick[i])
 	}
 	rows := 0
-	err = readTable(doc, b, sameSchema(doc, want), func(rec arrow.RecordBatch) error {
-		for i := range cols {
-			if err := out[i].AppendArrow(&cols[i], rec.Column(i)); err != nil {
+	err = readTable(doc, b, index, sameSchema(doc, want), func(rec arrow.RecordBatch) error {
+		for i := range pick {
+			if err := out[i].AppendArrow(&pick[i], rec.Column(i)); err != nil {
 				return fmt.Errorf("%w: %s: %v", ErrDocument, doc, err)
 			}
 		}
