@@ -85,13 +85,11 @@ class BatchIterator(Iterator[Batch]):
             raise AssertionError(f"message {got.head.type} in a stream")
         rows = got.position - self._ask["position"]
         self._ask["epoch"], self._ask["position"] = got.epoch, got.position
+        if self._bar is not None:
+            self._bar.update(rows)
         if got.last:
             # The end is known: a feed that dies after its last batch need not be started again.
             self._finish()
-        if self._bar is not None:
-            self._bar.update(rows)
-            if got.last:
-                self._bar.close()
         return got
 
     def _finish(self) -> None:
