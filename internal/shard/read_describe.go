@@ -142,4 +142,3 @@ func (d *Reader) guessDims(l *schemaNode) []int {
 	}
 	return dims
 }
-
