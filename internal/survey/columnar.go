@@ -1,8 +1,11 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"astropile/internal/catalog"
 	"astropile/internal/survey/hdf5"
@@ -21,12 +24,14 @@ type columnar struct {
 type rowSet struct {
 	set      *hdf5.Dataset
 	rowBytes int64
+	tall     int64 // rows of a chunk
+	keep     bool  // whole chunks are decoded and kept
 	lo, hi   int64 // rows in buf
 	buf      []byte
 }
 
-// keepBytes is the most of a dataset that is decoded ahead because its chunks are tall.
-const keepBytes = 4 << 20
+// keepBytes is the most that the chunks kept decoded by a reader take.
+const keepBytes = 256 << 20
 
 func (b *base) openColumnar(root *hdf5.Object) (Reader, error) {
 	o, err := describe(root, b.in.Path, b.recipe)
@@ -38,6 +43,7 @@ func (b *base) openColumnar(root *hdf5.Object) (Reader, error) {
 		return nil, err
 	}
 	c := &columnar{base: *b, rows: o.rows, binds: b.narrow(all), sets: map[string]*rowSet{}}
+	var ordered []*rowSet
 	add := func(f *field) error {
 		if f == nil || c.sets[f.key.path] != nil {
 			return nil
@@ -46,7 +52,9 @@ func (b *base) openColumnar(root *hdf5.Object) (Reader, error) {
 		if d.RowBytes() > maxRowBytes {
 			return fmt.Errorf("%w: %s: a row of %q takes %d bytes, at most %d", ErrMapping, b.in.Path, f.key.path, d.RowBytes(), maxRowBytes)
 		}
-		c.sets[f.key.path] = &rowSet{set: d, rowBytes: int64(d.RowBytes())}
+		s := &rowSet{set: d, rowBytes: int64(d.RowBytes()), tall: int64(min(max(1, d.SlabRows()), 1<<40))}
+		c.sets[f.key.path] = s
+		ordered = append(ordered, s)
 		return nil
 	}
 	for i := range c.binds {
@@ -56,25 +64,39 @@ func (b *base) openColumnar(root *hdf5.Object) (Reader, error) {
 			}
 		}
 	}
-	c.slab = slabRows(c.sets, c.rows, c.opt.slab)
+	slices.SortStableFunc(ordered, func(a, b *rowSet) int { return cmp.Compare(b.rowBytes, a.rowBytes) })
+	c.slab = slabRows(ordered, c.rows, c.heapBytes(), c.opt.slab)
+	keepTall(ordered, c.slab)
 	return c, nil
 }
 
+// heapBytes is what a row's elements of varying length take on average, at most: they stand uncompressed in the file.
+func (c *columnar) heapBytes() int64 {
+	for i := range c.binds {
+		for _, f := range append([]*field{c.binds[i].f}, c.binds[i].members...) {
+			if f != nil && f.elem.typ.Class == hdf5.ClassVlen {
+				return c.size / max(1, c.rows)
+			}
+		}
+	}
+	return 0
+}
+
 // slabRows chooses how many rows to read at once: about target bytes, a multiple of the chunks of the datasets that
-// make up most of a row.
-func slabRows(sets map[string]*rowSet, rows, target int64) int64 {
-	total := int64(1)
+// make up most of a row, unless that takes more than 16 times as much.
+func slabRows(sets []*rowSet, rows, heap, target int64) int64 {
+	total := 1 + heap
 	for _, s := range sets {
 		total += s.rowBytes
 	}
 	step := max(1, target/total)
 	align := int64(1)
 	for _, s := range sets {
-		if s.rowBytes*16 < total || len(s.set.Chunk) == 0 {
+		if s.rowBytes*16 < total {
 			continue
 		}
-		tall := int64(min(s.set.SlabRows(), uint64(max(1, rows))))
-		if both := align / gcd(align, tall) * tall; both <= 4*step {
+		tall := min(s.tall, max(1, rows))
+		if both := align / gcd(align, tall) * tall; both <= 16*target/total {
 			align = both
 		}
 	}
@@ -82,6 +104,29 @@ func slabRows(sets map[string]*rowSet, rows, target int64) int64 {
 		return align
 	}
 	return step - step%align
+}
+
+// keepTall decides which datasets stay decoded a chunk's height at a time: those whose chunks are taller than what is
+// read at once, the smallest first, as long as there is memory for them.
+func keepTall(sets []*rowSet, slab int64) {
+	sets = slices.Clone(sets)
+	slices.SortStableFunc(sets, func(a, b *rowSet) int { return cmp.Compare(a.chunkBytes(), b.chunkBytes()) })
+	left := int64(keepBytes)
+	for _, s := range sets {
+		if s.tall <= slab || s.chunkBytes() > left {
+			continue
+		}
+		left -= s.chunkBytes()
+		s.keep = true
+	}
+}
+
+// chunkBytes is the number of bytes of all rows of one height of chunks.
+func (s *rowSet) chunkBytes() int64 {
+	if s.rowBytes > 0 && s.tall > math.MaxInt64/s.rowBytes {
+		return math.MaxInt64
+	}
+	return s.tall * s.rowBytes
 }
 
 func gcd(a, b int64) int64 {
@@ -98,11 +143,8 @@ func (c *columnar) Slab() int64 { return c.slab }
 func (s *rowSet) read(ctx context.Context, lo, hi int64, workers int) ([]byte, error) {
 	if lo < s.lo || hi > s.hi {
 		from, to := lo, hi
-		if tall := int64(min(s.set.SlabRows(), 1<<40)); tall > 1 {
-			a, z := lo/tall*tall, min(int64(s.set.Rows()), (hi+tall-1)/tall*tall)
-			if s.rowBytes > 0 && z-a <= keepBytes/s.rowBytes {
-				from, to = a, z
-			}
+		if s.keep {
+			from, to = lo/s.tall*s.tall, min(int64(s.set.Rows()), (hi+s.tall-1)/s.tall*s.tall)
 		}
 		n := (to - from) * s.rowBytes
 		if int64(cap(s.buf)) < n {
@@ -115,12 +157,6 @@ func (s *rowSet) read(ctx context.Context, lo, hi int64, workers int) ([]byte, e
 		s.lo, s.hi = from, to
 	}
 	return s.buf[(lo-s.lo)*s.rowBytes : (hi-s.lo)*s.rowBytes], nil
-}
-
-// tall says whether chunks reach beyond n rows and are small enough to be kept.
-func (s *rowSet) tall(n int64) bool {
-	rows := int64(min(s.set.SlabRows(), 1<<40))
-	return rows > n && s.rowBytes > 0 && rows <= keepBytes/s.rowBytes
 }
 
 func (c *columnar) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, error) {
@@ -183,7 +219,7 @@ func (c *columnar) column(ctx context.Context, x *binding, lo, hi int64) (*catal
 	}
 	f, size := x.f, x.m.DType.Size()
 	fixed := x.col.Fixed() && f.elem.dt != catalog.String && elements(f.shape) == x.col.Elems()
-	if s := c.sets[f.key.path]; fixed && f.key.member == "" && f.elem.dt == x.m.DType && f.elem.size == size && !s.tall(int64(n)) {
+	if s := c.sets[f.key.path]; fixed && f.key.member == "" && f.elem.dt == x.m.DType && f.elem.size == size && !s.keep {
 		v.Data, v.Rows = make([]byte, int64(n)*s.rowBytes), n
 		if err := s.set.ReadRows(ctx, uint64(lo), uint64(hi), v.Data, c.opt.workers); err != nil {
 			return nil, err

@@ -13,10 +13,11 @@ type objects struct {
 	base
 	root  *hdf5.Object
 	names []string // of the groups; one empty name for a file of one object
+	slab  int64
 }
 
-// objectSlab is the number of groups that Slab asks for: their sizes are known one by one only.
-const objectSlab = 64
+// objectSlab is the most groups that Slab asks for.
+const objectSlab = 1024
 
 // pieceBytes is how much of an object's dataset is decoded at a time.
 const pieceBytes = 8 << 20
@@ -38,15 +39,26 @@ func (b *base) openObjects(root *hdf5.Object) (Reader, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := bind(desc, b.recipe, b.maps, b.cols); err != nil {
+		all, err := bind(desc, b.recipe, b.maps, b.cols)
+		if err != nil {
 			return nil, err
 		}
+		// The first object stands for all: sizes are known one by one only.
+		one := int64(1)
+		for _, x := range b.narrow(all) {
+			for _, f := range append([]*field{x.f}, x.members...) {
+				if f != nil {
+					one += f.bytes
+				}
+			}
+		}
+		o.slab = min(objectSlab, max(1, b.opt.slab/one))
 	}
 	return o, nil
 }
 
 func (o *objects) Rows() int64 { return int64(len(o.names)) }
-func (o *objects) Slab() int64 { return objectSlab }
+func (o *objects) Slab() int64 { return max(1, o.slab) }
 
 func (o *objects) describe(i int64) (*object, error) {
 	at, where := o.root, o.in.Path

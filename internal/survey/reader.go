@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"slices"
 
@@ -58,7 +59,12 @@ func Open(ctx context.Context, in Input, r *Recipe, opts ...Option) (Reader, err
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInput, err)
 	}
-	b := base{in: in, file: file, recipe: r, opt: opt, maps: r.mappings(), cols: r.Columns()}
+	st, err := os.Stat(in.Path)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	b := base{in: in, size: st.Size(), file: file, recipe: r, opt: opt, maps: r.mappings(), cols: r.Columns()}
 	out, err := b.open()
 	if err != nil {
 		file.Close()
@@ -74,6 +80,7 @@ type base struct {
 	opt    options
 	maps   []*Mapping
 	cols   []catalog.Column
+	size   int64 // bytes of the file
 
 	rawKept bool    // a column keeps the ids as they stand in the file
 	trimmed []int64 // rows of the range being read whose ids do not

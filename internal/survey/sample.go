@@ -332,7 +332,7 @@ func agreeing(ctx context.Context, inputs []Input, r *Recipe, group []*Mapping) 
 }
 
 func agreeingIn(ctx context.Context, root *hdf5.Object, group []*Mapping) ([]*Mapping, error) {
-	const rowsAtOnce = 1 << 16
+	const rowsAtOnce, rowsAtMost = 1 << 16, 1 << 28
 	sets := make([]*hdf5.Dataset, len(group))
 	for i, m := range group {
 		o, err := root.Child(m.Source)
@@ -342,7 +342,7 @@ func agreeingIn(ctx context.Context, root *hdf5.Object, group []*Mapping) ([]*Ma
 		if sets[i], err = o.Dataset(); err != nil {
 			return nil, err
 		}
-		if sets[i].Type.Class != hdf5.ClassVlen || len(sets[i].Dims) != 1 {
+		if sets[i].Type.Class != hdf5.ClassVlen || len(sets[i].Dims) != 1 || sets[i].Rows() > rowsAtMost {
 			return group[:1], nil
 		}
 	}

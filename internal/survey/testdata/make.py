@@ -426,12 +426,6 @@ def odd():
             g = f.create_group(f"o{i}")
             g.attrs["ra"], g.attrs["dec"] = 1.0 + i, 2.0
             g.create_dataset("t", data=np.zeros(2 + i, member))
-    same = np.dtype([("x", "f4"), ("n", "S2")])
-    with open_("odd/group_later.h5", libver="latest") as f:
-        for i in range(2):
-            g = f.create_group(f"o{i}")
-            g.attrs["ra"], g.attrs["dec"] = 1.0 + i, 2.0
-            g.create_dataset("t", data=np.zeros(2, same))
 
 
 def main():
