@@ -409,7 +409,12 @@ func (n *inference) guessAxis(what string, names []string, scalarOf func(*Mappin
 	for _, name := range names {
 		for i := range n.recipe.Map {
 			m := &n.recipe.Map[i]
-			if strings.ToLower(m.Name) == name && scalarOf(m, "fiu") {
+			switch {
+			case strings.ToLower(m.Name) != name:
+			case m.Nullable:
+				n.problem("%q looks like %s and is missing in some inputs (%s)", m.Name, what, n.missing(m.Name))
+				return ""
+			case scalarOf(m, "fiu"):
 				return m.Name
 			}
 		}
@@ -418,15 +423,29 @@ func (n *inference) guessAxis(what string, names []string, scalarOf func(*Mappin
 	return ""
 }
 
+// missing is an input that lacks a column, as the warnings say.
+func (n *inference) missing(column string) string {
+	for _, w := range n.warnings {
+		if w.Code == WarnNullable && w.Column == column {
+			return w.File
+		}
+	}
+	return ""
+}
+
 func (n *inference) guessID(ok func(*Mapping) bool) {
 	r := n.recipe
 	var found []string
 	for i := range r.Map {
 		m := &r.Map[i]
+		name := strings.ToLower(m.Name)
+		if name == "object_id" && m.Nullable {
+			n.problem("%q looks like the id and is missing in some inputs (%s)", m.Name, n.missing(m.Name))
+			return
+		}
 		if !ok(m) {
 			continue
 		}
-		name := strings.ToLower(m.Name)
 		if name == "object_id" {
 			r.ID = m.Name
 			return

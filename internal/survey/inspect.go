@@ -19,6 +19,15 @@ type InspectOptions struct {
 	Recipe   *Recipe // hints, or with columns a complete recipe that all inputs have to fit; it is not changed
 	Workers  int     // files looked into at once; 0: as many as the process may run at once
 	Progress func(done, total int)
+	// Bad decides about an input that is damaged or whose sample cannot be used: true leaves it out of what is inferred
+	// (and to the caller to leave out of what is read), false or no Bad ends Inspect with the error. What does not fit the
+	// other inputs is not bad. It is called from one goroutine.
+	Bad func(in Input, err error) bool
+}
+
+// leaveOut says whether an input is bad and to be left out.
+func (o *InspectOptions) leaveOut(ctx context.Context, in Input, err error) bool {
+	return o.Bad != nil && ctx.Err() == nil && !errors.Is(err, ErrMapping) && !errors.Is(err, ErrRecipe) && o.Bad(in, err)
 }
 
 const (
@@ -62,9 +71,12 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 		}
 	}
 	g := newMerger()
-	rows, err := survey(ctx, inputs, r, given, g, opt)
+	inputs, rows, err := survey(ctx, inputs, r, given, g, opt)
 	if err != nil {
 		return nil, nil, err
+	}
+	if len(inputs) == 0 {
+		return nil, nil, fmt.Errorf("%w: no input can be read", ErrInput)
 	}
 	n := &inference{recipe: r}
 	if len(g.attrs) > 0 {
@@ -137,14 +149,14 @@ type look struct {
 	attrs   []string // of the root, which become no column
 }
 
-// survey describes all inputs, several at once, and merges them in their order. It sets the recipe's family.
-func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merger, opt InspectOptions) (int64, error) {
+// survey describes all inputs, several at once, and merges them in their order. It sets the recipe's family and gives the
+// inputs that are not bad, and how many objects they hold.
+func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merger, opt InspectOptions) (good []Input, rows int64, err error) {
 	maps, cols := r.mappings(), r.Columns()
 	workers := opt.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	rows := int64(0)
 	firstFamily := ""
 	var misfits []error
 	for lo := 0; lo < len(inputs); lo += inspectBlock {
@@ -169,14 +181,18 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 		wg.Wait()
 		for i, l := range looks {
 			if errs[i] != nil {
-				return 0, errs[i]
+				if opt.leaveOut(ctx, block[i], errs[i]) {
+					continue
+				}
+				return nil, 0, errs[i]
 			}
+			good = append(good, block[i])
 			switch {
 			case r.Family == "":
 				r.Family = l.family
 				firstFamily = block[i].Path
 			case l.family != r.Family && firstFamily != "":
-				return 0, fmt.Errorf("%w: %s is of family %s and %s of %s; import them apart, or decide with the line \"family: %s\" in a recipe", ErrMapping, firstFamily, r.Family, block[i].Path, l.family, r.Family)
+				return nil, 0, fmt.Errorf("%w: %s is of family %s and %s of %s; import them apart, or decide with the line \"family: %s\" in a recipe", ErrMapping, firstFamily, r.Family, block[i].Path, l.family, r.Family)
 			}
 			rows += l.rows
 			if g.attrs == nil && len(l.attrs) > 0 {
@@ -194,7 +210,7 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 			opt.Progress(lo+len(block), len(inputs))
 		}
 	}
-	return rows, errors.Join(misfits...)
+	return good, rows, errors.Join(misfits...)
 }
 
 // lookInto describes one input.

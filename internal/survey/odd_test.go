@@ -56,6 +56,8 @@ func TestInspectRefusesByNameAndSaysWhatDecides(t *testing.T) {
 		{"types", "clash_a.h5 clash_b.h5", "", ErrMapping, []string{"int64 in testdata/odd/clash_a.h5, uint64 in testdata/odd/clash_b.h5", `"y" is int64`, "string in"}},
 		{"a missing text and tensor", "missing_a.h5 missing_c.h5", "", ErrMapping, []string{`"flux" is in testdata/odd/missing_a.h5 and missing in testdata/odd/missing_c.h5`}},
 		{"a tensor missing first", "missing_c.h5 missing_a.h5", "", ErrMapping, []string{`"flux" is in testdata/odd/missing_a.h5 and missing in testdata/odd/missing_c.h5`}},
+		{"a missing id", "missing_b.h5 two_ids.h5", "drop: [flux, source_id, target_id]", ErrMapping, []string{`"object_id" looks like the id`, "two_ids.h5"}},
+		{"a missing position", "missing_b.h5 no_position.h5", "drop: [flux, x]", ErrMapping, []string{`"ra" looks like ra`, "no_position.h5"}},
 		{"units", "unit_a.h5 unit_b.h5", "", ErrMapping, []string{`"Jy" in testdata/odd/unit_a.h5, "mJy" in testdata/odd/unit_b.h5`}},
 		{"references", "reference.h5", "", ErrMapping, []string{`"ref"`, "references", "drop: [ref]"}},
 		{"text of two axes", "text_table.h5", "", ErrMapping, []string{`"t" has text of shape [2 2]`, "drop: [t]"}},
@@ -264,7 +266,7 @@ func TestRowsThatCannotBeImportedAreNamed(t *testing.T) {
 			}
 			n := &inference{recipe: &Recipe{}}
 			g := newMerger()
-			if _, err := survey(context.Background(), inputs, n.recipe, false, g, InspectOptions{}); err != nil {
+			if _, _, err := survey(context.Background(), inputs, n.recipe, false, g, InspectOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			n.columns(g)
@@ -413,5 +415,40 @@ func copyFile(t *testing.T, from, to string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestABadInputStopsInspectOrIsLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	whole, err := os.ReadFile(oddFiles("id_plain.h5")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{"a.h5": whole[:len(whole)/2], "b.h5": whole, "c.h5": []byte("no HDF5"), "d.h5": {}} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyFile(t, oddFiles("id_spaces.h5")[0], filepath.Join(dir, "e", "e.h5"))
+	_, _, err = Inspect(context.Background(), []string{dir}, InspectOptions{})
+	if !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "a.h5") {
+		t.Errorf("error is %v", err)
+	}
+	var bad []string
+	keep := func(in Input, err error) bool {
+		bad = append(bad, in.Rel)
+		return true
+	}
+	r, _, err := Inspect(context.Background(), []string{dir}, InspectOptions{Bad: keep})
+	if err != nil || r.find("object_id") == nil || !slices.Equal(bad, []string{"a.h5", "c.h5", "d.h5"}) {
+		t.Errorf("%v: left out %v", err, bad)
+	}
+	bad = nil
+	copyFile(t, oddFiles("off.h5")[0], filepath.Join(dir, "b.h5"))
+	if _, _, err = Inspect(context.Background(), []string{filepath.Join(dir, "b.h5")}, InspectOptions{Bad: keep}); err != nil || !slices.Equal(bad, []string{"b.h5"}) {
+		t.Errorf("%v: left out %v", err, bad)
+	}
+	if _, _, err = Inspect(context.Background(), []string{filepath.Join(dir, "c.h5")}, InspectOptions{Bad: keep}); !errors.Is(err, ErrInput) {
+		t.Errorf("nothing but bad inputs: %v", err)
 	}
 }

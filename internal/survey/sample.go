@@ -48,7 +48,7 @@ func (n *inference) sample(ctx context.Context, inputs []Input, given bool, opt 
 		opts = append(opts, Workers(opt.Workers))
 	}
 	for _, i := range spread(len(inputs), sampleFiles) {
-		if err := s.file(ctx, inputs[i], opts); err != nil {
+		if err := s.file(ctx, inputs[i], opts); err != nil && !opt.leaveOut(ctx, inputs[i], err) {
 			return err
 		}
 	}
