@@ -23,7 +23,7 @@ func bind(o *object, r *Recipe, maps []*Mapping, cols []catalog.Column) ([]bindi
 		errs = append(errs, fmt.Errorf("%w: %s: %s", ErrMapping, o.where, fmt.Sprintf(format, args...)))
 	}
 	used := map[fieldKey]bool{}
-	take := func(m *Mapping, member bool) *field {
+	take := func(m *Mapping) *field {
 		used[m.key()] = true
 		f := o.find(m.key())
 		switch {
@@ -31,7 +31,7 @@ func bind(o *object, r *Recipe, maps []*Mapping, cols []catalog.Column) ([]bindi
 			fail("there is no %s %q for column %q; a scalar may be missing where the recipe says nullable: true", m.From, m.key(), m.Name)
 		case f == nil:
 		default:
-			if err := f.fits(m, member); err != nil {
+			if err := f.fits(m); err != nil {
 				fail("%q does not fit column %q (%s of %s): %v", m.key(), m.Name, m.Kind, m.DType, err)
 			}
 		}
@@ -43,7 +43,7 @@ func bind(o *object, r *Recipe, maps []*Mapping, cols []catalog.Column) ([]bindi
 		switch {
 		case m.From == FromGroup || m.From == FromSplit:
 		case m.Kind != catalog.Struct:
-			b.f = take(m, false)
+			b.f = take(m)
 		case m.Trim != "":
 			for k := range m.Members {
 				x := &m.Members[k]
@@ -56,7 +56,7 @@ func bind(o *object, r *Recipe, maps []*Mapping, cols []catalog.Column) ([]bindi
 			}
 		default:
 			for k := range m.Members {
-				b.members = append(b.members, take(&m.Members[k], true))
+				b.members = append(b.members, take(&m.Members[k]))
 			}
 		}
 		out[i] = b

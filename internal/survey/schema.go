@@ -322,7 +322,7 @@ func (f *field) ragged() bool {
 }
 
 // fits says whether a field can be read as a mapping wants it, value by value aside.
-func (f *field) fits(m *Mapping, member bool) error {
+func (f *field) fits(m *Mapping) error {
 	if f.err != nil {
 		return f.err
 	}

@@ -53,10 +53,6 @@ def text_lists(rows):
     return sha(b"".join(flat), np.array([len(x) for x in flat], "<i8"), np.array([len(r) for r in rows], "<i8"))
 
 
-def struct(**members):
-    return {k: v for k, v in members.items()}
-
-
 def path(name):
     p = os.path.join(HERE, name)
     os.makedirs(os.path.dirname(p), exist_ok=True)
@@ -99,7 +95,7 @@ def legacysurvey():
     d["z_spec"] = np.where(np.arange(n) % 3 == 0, -99, rng.uniform(0, 1, n)).astype("f4")
     with open_("legacysurvey/healpix=1711/001-of-001.hdf5") as f:
         for key, v in d.items():
-            f.create_dataset(key, data=v, chunks=True, maxshape=(None,) + v.shape[1:], compression="lzf")
+            f.create_dataset(key, data=v, chunks=True, maxshape=(None, *v.shape[1:]), compression="lzf")
         f.create_dataset("image_band", data=np.array(bands, dtype=h5py.string_dtype("utf-8", 5)), chunks=True, maxshape=(None, b), compression="lzf")
         f["image_array"].attrs["units"] = "nanomaggy"
         f["ra"].attrs["unit"] = np.bytes_("deg")
@@ -201,7 +197,7 @@ def groups_ragged():
             g.create_dataset("samples", data=v[-1])
             p.append(x)
     cols = {"object_id": texts(["obj0", "obj1", "obj2"]), "ra": fixed(ra), "dec": fixed(dec), "samples": lists(v),
-            "peaks": struct(**{"lambda": lists([x["lambda"] for x in p]), "ew": lists([x["ew"] for x in p]), "line": text_lists([x["line"] for x in p])}),
+            "peaks": {"lambda": lists([x["lambda"] for x in p]), "ew": lists([x["ew"] for x in p]), "line": text_lists([x["line"] for x in p])},
             "z": sha(np.array([0, 0, 2], "<f4"), bytes([1, 0, 1]))}
     case("groups_ragged", ["groups_ragged"], "group", 3, cols, id="object_id", nullable=["z"], warnings=["nullable:z", "ragged:samples"])
 
@@ -212,7 +208,7 @@ def light_curve(time, members, bands):
         real = np.nonzero((time[b] != 0) & (time[b] != -99))[0]
         keep.append(real[-1] + 1 if len(real) else 0)
     out = {"band": [bands[b] for b in range(len(keep)) for _ in range(keep[b])]}
-    for name, v in [("time", time)] + list(members.items()):
+    for name, v in [("time", time), *members.items()]:
         out[name] = np.concatenate([v[b, :keep[b]] for b in range(len(keep))])
     return out
 
@@ -250,7 +246,7 @@ def one_object(name, pad, joined, names):
                 f.create_dataset(m, data=mem[m])
         curves.append(light_curve(time, mem, bands))
         ids.append(obj), ras.append(ra[0]), decs.append(dec[0]), zs.append(float(z)), all_bands.append(bands)
-    lc = {m: lists([c[m] for c in curves]) for m in ["time"] + names}
+    lc = {m: lists([c[m] for c in curves]) for m in ["time", *names]}
     lc["band"] = text_lists([c["band"] for c in curves])
     case(name, [name], "object", 3,
          {"object_id": texts(ids), "ra": fixed(ras), "dec": fixed(decs), "redshift": fixed(np.array(zs, "f8")), "bands": text_lists(all_bands), "lightcurve": lc},
@@ -271,7 +267,7 @@ def plasticc():
         order[name] = range(at, at + k)
         with open_(f"plasticc/data/healpix=7/{name}.hdf5") as f:
             for key, v in d.items():
-                f.create_dataset(key, data=v[at:at + k], chunks=True, maxshape=(None,) + v.shape[1:], compression="gzip", shuffle=True)
+                f.create_dataset(key, data=v[at:at + k], chunks=True, maxshape=(None, *v.shape[1:]), compression="gzip", shuffle=True)
         at += k
     rows = [i for name in sorted(parts) for i in order[name]]
     split = [name.split("_")[0] for name in sorted(parts) for _ in order[name]]
@@ -296,11 +292,11 @@ def vlen():
             d = f.create_dataset(name, (n,), dtype=h5py.vlen_dtype(np.dtype(dt)))
             for i, r in enumerate(rows):
                 d[i] = r
-        f.create_dataset("name", data=["α Cen", "", "b", "c ", "d", "e"], dtype=h5py.string_dtype())
+        f.create_dataset("name", data=["η Cen", "", "b", "c ", "d", "e"], dtype=h5py.string_dtype())
     # Not read back: h5py labels big-endian elements of varying length as native without swapping them. The file is right.
     lc = {"time": lists(t), "flux": lists(fl), "quality": lists(q)}
     case("vlen", ["vlen"], "columnar", n, {"object_id": fixed(np.arange(n, dtype="u4")), "ra": fixed(ra), "dec": fixed(dec), "lightcurve": lc,
-         "harmonics": lists(other), "name": texts(["α Cen", "", "b", "c ", "d", "e"])}, id="object_id")
+         "harmonics": lists(other), "name": texts(["η Cen", "", "b", "c ", "d", "e"])}, id="object_id")
 
 
 def types():
