@@ -203,8 +203,10 @@ def test_a_feed_that_dies_is_started_again_at_the_exact_position(
         ds[0]
 
 
-def test_a_feed_that_dies_by_itself_leaves_its_last_words(made_up: Any, caplog: pytest.LogCaptureFixture) -> None:
-    ds = made_up(rows=1000, die_at=4, columns=["row"])
+def test_a_feed_that_dies_by_itself_leaves_its_last_words(
+    made_up: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    ds = made_up(rows=1000, die_at=4, once=str(tmp_path / "once"), columns=["row"])
     with caplog.at_level(logging.WARNING, logger="astropile"):
         assert [b["row"][0] for b in ds.batches(200)] == [0, 200, 400, 600, 800]
     assert "dying as asked" in caplog.text

@@ -10,22 +10,27 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
 
 	"astropile/internal/catalog"
 	"astropile/internal/feed"
+	"astropile/internal/shard"
 	"astropile/internal/stream"
 )
 
 // Config says what the made-up dataset is, and which faults it has.
 type Config struct {
-	Rows   int64 `json:"rows"`
-	Side   int   `json:"side"`    // images are float32 [2, side, side]
-	DieAt  int64 `json:"die_at"`  // calls Die before this batch, counted from 1 over the engine's life
-	FailAt int64 `json:"fail_at"` // gives an error instead of this batch
-	Hang   bool  `json:"hang"`    // reads wait for the end of their context
-	Shards int   `json:"shards"`  // 0 is 1
+	Rows     int64  `json:"rows"`
+	Side     int    `json:"side"`      // images are float32 [2, side, side]
+	DieAt    int64  `json:"die_at"`    // calls Die before this batch, counted from 1 over the engine's life
+	Once     string `json:"once"`      // a file that Die makes: where it exists already, nothing dies
+	FailAt   int64  `json:"fail_at"`   // gives an error instead of this batch
+	Hang     bool   `json:"hang"`      // reads wait for the end of their context
+	Shards   int    `json:"shards"`    // 0 is 1
+	Maps     string `json:"maps"`      // folder of the files that Map tells of, relative to the root of the file system
+	PageRows int64  `json:"page_rows"` // rows of a page in them; 0 is 1
 }
 
 // Columns are the columns of the dataset: one of each kind.
@@ -63,7 +68,7 @@ func Open(die func()) feed.Opener {
 		if err := json.Unmarshal([]byte(root), &e.Config); err != nil {
 			return nil, fmt.Errorf("feedtest: the root is no configuration: %w", err)
 		}
-		e.Shards = max(e.Shards, 1)
+		e.Shards, e.PageRows = max(e.Shards, 1), max(e.PageRows, 1)
 		all := Columns(max(e.Side, 1))
 		sel := opt.Columns
 		if sel == nil {
@@ -107,9 +112,41 @@ func (e *Engine) ShardRows() []int64 {
 // Close does nothing.
 func (e *Engine) Close() error { return nil }
 
-// Map refuses: there is no file.
-func (e *Engine) Map(context.Context, string, int) (*stream.MapTable, error) {
-	return nil, errors.New("feedtest: made-up rows do not map")
+// MapGap is the number of bytes before the values of each page of a mapped file.
+const MapGap = 64
+
+// Map tells where the rows of "image" stand in the files "<Maps>/<shard>.bin", which a test writes: pages of PageRows
+// rows, MapGap bytes before each. "wave" is constant; nothing else maps.
+func (e *Engine) Map(_ context.Context, column string, index int) (*stream.MapTable, error) {
+	var c *catalog.Column
+	for i := range e.cols {
+		if e.cols[i].Name == column {
+			c, column = &e.cols[i], e.names[i]
+			break
+		}
+	}
+	shards := e.ShardRows()
+	if c == nil || index < 0 || index >= len(shards) {
+		return nil, fmt.Errorf("feedtest: no column %q or shard %d", column, index)
+	}
+	t := &stream.MapTable{Path: fmt.Sprintf("%s/%d.bin", e.Maps, index), Rows: shards[index]}
+	switch column {
+	case "wave":
+		w := &writer{}
+		s := section(w, *c, column, []int64{0})
+		t.Constant, t.Value, t.First = true, w.b[s.Values.Off:][:s.Values.Len], []int64{0, t.Rows}
+	case "image":
+		at := int64(0)
+		for row := int64(0); row < t.Rows; row += e.PageRows {
+			at += MapGap
+			t.First, t.Offsets = append(t.First, row), append(t.Offsets, at)
+			at += min(e.PageRows, t.Rows-row) * int64(c.RowBytes())
+		}
+		t.First = append(t.First, t.Rows)
+	default:
+		return nil, fmt.Errorf("feedtest: column %q: %w", column, shard.ErrNotMapped)
+	}
+	return t, nil
 }
 
 // Read fills the slot with the rows.
@@ -188,7 +225,10 @@ func (e *Engine) run(ctx context.Context, opt stream.StreamOptions, pool stream.
 			}
 			switch e.batches.Add(1) {
 			case e.DieAt:
-				e.Die()
+				if f, err := os.OpenFile(e.Once, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+					_ = f.Close()
+					e.Die()
+				}
 			case e.FailAt:
 				pool.Release(s)
 				return errors.New("feedtest: the disk is on fire")

@@ -1,5 +1,5 @@
 // Command testfeed is a feed of a made-up dataset (package feedtest), with faults on request: what the tests of the
-// Python client start instead of the real program where the data does not matter.
+// Python client start instead of the real program where the data does not matter. Other roots are folders, as ever.
 package main
 
 import (
@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"astropile/internal/feed"
 	"astropile/internal/feed/feedtest"
+	"astropile/internal/stream"
 )
 
 func main() {
@@ -44,5 +46,12 @@ func run(fd int) error {
 		fmt.Fprintln(os.Stderr, "testfeed: dying as asked")
 		os.Exit(7)
 	}
-	return feed.Serve(context.Background(), conn, feed.Options{Open: feedtest.Open(die), Resources: feed.Resources{Threads: 2, Memory: 256 << 20, Ranks: 1}})
+	open := feedtest.Open(die)
+	either := func(ctx context.Context, root string, opt stream.SetOptions) (feed.Engine, error) {
+		if strings.HasPrefix(root, "{") {
+			return open(ctx, root, opt)
+		}
+		return feed.OpenLocal(ctx, root, opt)
+	}
+	return feed.Serve(context.Background(), conn, feed.Options{Open: either, Resources: feed.Resources{Threads: 2, Memory: 256 << 20, Ranks: 1}})
 }
