@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/bits"
 
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
 )
@@ -233,6 +234,8 @@ func (d *Decoder) decompress(codec Compression, dst, src []byte) (err error) {
 				}
 			}
 		}
+	case CompressBrotli, CompressLZ4Raw:
+		n, err = decompressForeign(codec, dst, src)
 	default:
 		return fmt.Errorf("%w: codec %d", errForeign, codec)
 	}
@@ -243,6 +246,29 @@ func (d *Decoder) decompress(codec Compression, dst, src []byte) (err error) {
 		return fmt.Errorf("%w: a page holds %d bytes where its header says %d", ErrFormat, n, len(dst))
 	}
 	return nil
+}
+
+// decompressForeign fills dst by way of codecs that only others write.
+func decompressForeign(codec Compression, dst, src []byte) (n int, err error) {
+	err = guarded(func() error {
+		c, err := compress.GetCodec(compress.Compression(codec))
+		if err != nil {
+			return err
+		}
+		if codec == CompressLZ4Raw {
+			n = len(c.Decode(dst, src)) // no further than dst reaches
+			return nil
+		}
+		sc, ok := c.(compress.StreamingCodec)
+		if !ok {
+			return fmt.Errorf("codec %d does not stream", codec)
+		}
+		r := sc.NewReader(bytes.NewReader(src))
+		defer func() { _ = r.Close() }()
+		n, err = io.ReadFull(r, dst)
+		return err
+	})
+	return n, err
 }
 
 // elemForm says how the elements of a column stand in memory and in Parquet.

@@ -247,9 +247,14 @@ func inferNode(out *inferred, top int, n *schemaNode, name string, dims func(l *
 		out.skipped = append(out.skipped, Skipped{name, fmt.Sprintf(format, args...)})
 	}
 	add := func(c catalog.Column) {
-		if err := c.Check(); err != nil {
-			skip("%v", err)
-			return
+		// Names are others' to choose; what is checked is what the column holds.
+		probe := c
+		probe.Name, probe.Members = "x", nil
+		if c.Kind != catalog.Struct {
+			if err := probe.Check(); err != nil {
+				skip("%v", err)
+				return
+			}
 		}
 		out.fields = append(out.fields, &field{col: c, top: top, leafs: n.leaves(nil), node: n})
 	}
