@@ -30,7 +30,7 @@
 //     names, band after band. Epochs after a band's last with a time that is neither 0 nor -99 are padding and are cut.
 //     The list of bands stays a column. A compound dataset of the family group whose length differs is one struct as well,
 //     and so are lists of varying length beside a time, if their lengths agree with it in every row of every input.
-//   - The id is object_id, else the only scalar whose name looks like an id. Its text is trimmed and undone where it is the
+//   - The id is object_id, else the only scalar whose name looks like an id and whose values differ in the sample. Its text is trimmed and undone where it is the
 //     text of a byte string (b'  12'); if that changes a byte, <id>_raw keeps what stood there. Integers stay integers
 //     unless dtype: string is asked for. Positions are ra and dec or a usual spelling of them, in degrees.
 //   - Other text of fixed length loses the NULs and spaces that pad it; text of varying length is kept. Text has to be

@@ -285,6 +285,14 @@ func (n *inference) column(s *source) (Mapping, bool) {
 	default:
 		m.Kind, m.Shape = catalog.Tensor, slices.Clone(s.shape)
 	}
+	if m.Kind == catalog.Tensor {
+		c := m.Column()
+		c.Name = "x" // names are judged once they are renamed
+		if err := c.Check(); err != nil {
+			n.problem("%s: %q is %s of shape %v a row, which is empty, over %d MiB or of too many axes: leave it out (drop: [%s])", s.where, s.key, s.dt, m.Shape, catalog.MaxTensorBytes>>20, s.key)
+			return m, false
+		}
+	}
 	if s.missing != "" {
 		if m.Kind != catalog.Scalar {
 			n.problem("%q is in %s and missing in %s; only a scalar may be null: leave it out (drop: [%s])", s.key, s.where, s.missing, s.key)
@@ -381,15 +389,15 @@ func (n *inference) group(g *merger, path string, done map[fieldKey]bool) {
 	}
 }
 
-// keys finds id, ra and dec where the recipe does not name them.
-func (n *inference) keys() {
+// keys finds id, ra and dec where the recipe does not name them; unique says whether a column's values differ in the sample.
+func (n *inference) keys(unique func(column string) bool) {
 	r := n.recipe
 	scalarOf := func(m *Mapping, classes string) bool {
 		class, _ := number(m.DType)
 		return m.Kind == catalog.Scalar && !m.Nullable && m.From != FromSplit && strings.IndexByte(classes, class) >= 0
 	}
 	if r.ID == "" {
-		n.guessID(func(m *Mapping) bool { return scalarOf(m, "iut") })
+		n.guessID(func(m *Mapping) bool { return scalarOf(m, "iut") }, unique)
 	}
 	if m := r.find(r.ID); m != nil && m.DType == catalog.String && m.From != FromGroup {
 		m.Text = TextID
@@ -423,6 +431,16 @@ func (n *inference) guessAxis(what string, names []string, scalarOf func(*Mappin
 	return ""
 }
 
+// likeID says whether a name in lower case looks like an id's: it ends or begins in id, and not as valid or grid do.
+func likeID(name string) bool {
+	for _, word := range []string{"valid", "grid", "void", "roid"} {
+		if strings.HasSuffix(name, word) {
+			return false
+		}
+	}
+	return strings.HasSuffix(name, "id") || strings.HasPrefix(name, "id_") || strings.Contains(name, "_id_")
+}
+
 // missing is an input that lacks a column, as the warnings say.
 func (n *inference) missing(column string) string {
 	for _, w := range n.warnings {
@@ -433,7 +451,7 @@ func (n *inference) missing(column string) string {
 	return ""
 }
 
-func (n *inference) guessID(ok func(*Mapping) bool) {
+func (n *inference) guessID(ok func(*Mapping) bool, unique func(column string) bool) {
 	r := n.recipe
 	var found []string
 	for i := range r.Map {
@@ -450,16 +468,17 @@ func (n *inference) guessID(ok func(*Mapping) bool) {
 			r.ID = m.Name
 			return
 		}
-		if name == "id" || strings.HasSuffix(name, "id") || strings.HasPrefix(name, "id_") || strings.Contains(name, "_id_") {
+		if likeID(name) {
 			found = append(found, m.Name)
 		}
 	}
+	found = slices.DeleteFunc(found, func(name string) bool { return !unique(name) })
 	switch {
 	case len(found) == 1:
 		r.ID = found[0]
-		n.warn(WarnID, r.ID, "", "taken as the id because of its name; there is no object_id")
+		n.warn(WarnID, r.ID, "", "taken as the id because of its name and its values, which differ in the sample; there is no object_id")
 	case len(found) > 1:
-		n.problem("columns %s look like ids; a recipe decides with the line \"id: %s\"", strings.Join(found, ", "), found[0])
+		n.problem("columns %s look like ids, and their values differ; a recipe decides with the line \"id: %s\"", strings.Join(found, ", "), found[0])
 	case r.Family == Grouped:
 		r.ID = "object_id"
 		r.Map = append([]Mapping{{Name: r.ID, From: FromGroup, Kind: catalog.Scalar, DType: catalog.String, Note: "the name of the object's group"}}, r.Map...)

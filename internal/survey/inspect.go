@@ -91,7 +91,7 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 			}
 		}
 		r.ID, r.RA, r.Dec = n.before(r.ID), n.before(r.RA), n.before(r.Dec)
-		n.keys()
+		n.keys(func(column string) bool { return n.unique(ctx, inputs[0], column) })
 		if err := firstProblems(n.problems); err != nil {
 			return r, n.warnings, err
 		}

@@ -61,7 +61,7 @@ func TestInspectRefusesByNameAndSaysWhatDecides(t *testing.T) {
 		{"units", "unit_a.h5 unit_b.h5", "", ErrMapping, []string{`"Jy" in testdata/odd/unit_a.h5, "mJy" in testdata/odd/unit_b.h5`}},
 		{"references", "reference.h5", "", ErrMapping, []string{`"ref"`, "references", "drop: [ref]"}},
 		{"text of two axes", "text_table.h5", "", ErrMapping, []string{`"t" has text of shape [2 2]`, "drop: [t]"}},
-		{"an empty side", "zero_side.h5", "", ErrRecipe, []string{`"t"`, "empty side"}},
+		{"an empty side", "zero_side.h5", "", ErrMapping, []string{`"t"`, "[0] a row", "drop: [t]"}},
 		{"a reserved name", "reserved.h5", "", ErrRecipe, []string{"rename: Norder"}},
 		{"a name with a dot", "dotted.h5", "", ErrRecipe, []string{"mag.g", "rename"}},
 		{"a rename of nothing", "no_position.h5", "no_sky: true\nrename: {y: z}", ErrMapping, []string{`no column "y"`}},
@@ -114,6 +114,7 @@ func TestInspectWarnsOfWhatAPersonShouldLookAt(t *testing.T) {
 		text  string
 	}{
 		{"guessed_id.h5", WarnID, "SOURCE_ID", "no object_id"},
+		{"repeated_id.h5", WarnID, "target_id", "its values"},
 		{"duplicate_ids.h5", WarnID, "object_id", `"1"`},
 		{"nan.h5", WarnPosition, "ra", "NaN"},
 		{"radians.h5", WarnUnits, "ra", "radians"},
@@ -270,7 +271,7 @@ func TestRowsThatCannotBeImportedAreNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			n.columns(g)
-			n.keys()
+			n.keys(func(string) bool { return true })
 			if err := n.finish(); err != nil {
 				t.Fatal(err)
 			}

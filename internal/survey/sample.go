@@ -28,6 +28,30 @@ type columnStats struct {
 	file      string // of the first sentinel
 }
 
+// unique says whether no value of a column repeats in the first rows of an input, as far as they can be read.
+func (n *inference) unique(ctx context.Context, in Input, column string) bool {
+	r := n.recipe.clone()
+	r.Map = slices.DeleteFunc(r.Map, func(m Mapping) bool { return m.Name != column })
+	for _, m := range n.recipe.Map {
+		if m.Name != column {
+			r.Drop = append(r.Drop, m.Source)
+		}
+	}
+	r.ID, r.RA, r.Dec, r.NoSky, r.Rename = column, "", "", true, nil
+	rd, err := Open(ctx, in, r, func(o *options) { o.lenient = true })
+	if err != nil {
+		return true
+	}
+	defer rd.Close()
+	b, err := rd.Read(ctx, 0, min(rd.Rows(), sampleRows))
+	if err != nil || len(b.Columns) != 1 {
+		return true
+	}
+	s := &sampler{n: n, ids: map[string]string{}}
+	s.id(in, &b.Columns[0], b.Vectors[0])
+	return s.duplicate == ""
+}
+
 // sampler looks at the values of some rows of some inputs.
 type sampler struct {
 	n         *inference

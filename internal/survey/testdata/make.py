@@ -368,6 +368,7 @@ def odd():
     one("empty.h5")
     small("two_ids.h5", drop=["object_id"], source_id=np.arange(3), target_id=np.arange(3))
     small("guessed_id.h5", drop=["object_id"], SOURCE_ID=np.arange(3))
+    small("repeated_id.h5", drop=["object_id"], field_id=np.array([7, 7, 8]), target_id=np.arange(3), valid=np.arange(3))
     small("no_id.h5", drop=["object_id"])
     small("no_position.h5", drop=["ra", "dec"], x=np.arange(3.0))
     small("other_position.h5", drop=["ra", "dec"], RAJ2000=np.arange(3.0), DEJ2000=np.arange(3.0))
