@@ -3,7 +3,10 @@ package feed
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"astropile/internal/stream"
 )
@@ -120,13 +123,19 @@ func (p *pool) put(s *slot) {
 	p.avail <- struct{}{}
 }
 
-// lend notes that the client has the slot, and says whether it still needs the descriptor.
-func (p *pool) lend(s *slot) (first bool) {
+// lend notes that the client has the slot. Where it does not know the descriptor yet, it gives a copy for the caller to
+// send and close, else -1: from here on a credit, honest or not, may close the slot's own.
+func (p *pool) lend(s *slot) (fd int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first = !s.sent && s.mem.fd >= 0
+	fd = -1
+	if !s.sent && s.mem.fd >= 0 {
+		if fd, err = unix.FcntlInt(uintptr(s.mem.fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return -1, os.NewSyscallError("fcntl", err)
+		}
+	}
 	s.lent, s.sent = true, true
-	return first
+	return fd, nil
 }
 
 // credit takes back a lent slot by what the client wrote.

@@ -43,7 +43,9 @@ func TestASlotIsNeverWithTwoOwners(t *testing.T) {
 				filling[x.id] = x
 			case 2:
 				for id, x := range filling {
-					p.lend(x)
+					if _, err := p.lend(x); err != nil {
+						t.Fatal(err)
+					}
 					delete(filling, id)
 					lent[id] = true
 					break
@@ -121,7 +123,11 @@ func TestWaitingForASlotEndsWithACredit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.lend(s.(*slot))
+		fd, err := p.lend(s.(*slot))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = unix.Close(fd)
 		got = append(got, s)
 	}
 	var wg sync.WaitGroup

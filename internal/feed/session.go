@@ -11,6 +11,8 @@ import (
 	"net"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"astropile/internal/stream"
 )
 
@@ -327,11 +329,15 @@ func (s *session) deliver(h header, sl *slot, lay *stream.Layout) error {
 		s.pool.Release(sl)
 		return err
 	}
-	fd := -1
-	if s.pool.lend(sl) {
-		fd = sl.mem.fd
+	fd, err := s.pool.lend(sl)
+	if err != nil {
+		return err
 	}
-	return s.link.send(h, js, nil, nil, fd)
+	err = s.link.send(h, js, nil, nil, fd)
+	if fd >= 0 {
+		_ = unix.Close(fd)
+	}
+	return err
 }
 
 // fail tells the client that a request could not be done.
