@@ -31,7 +31,7 @@ done
 "$ASTROPILE_BIN" info demo/releases
 
 say "stream, in Go alone, beside what the disk can give"
-"$ASTROPILE_BIN" stream demo/releases/galaxies --columns image_array --shuffle --epochs 8
+"$ASTROPILE_BIN" stream demo/releases/galaxies --columns image_array --shuffle
 say "train, in Python"
 "$ASTROPILE_PYTHON" scripts/demo_train.py demo/releases --sheet demo/galaxies.png
 say "done: look at demo/galaxies.png"

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"astropile/internal/bench"
+	"astropile/internal/stream"
+	"astropile/internal/survey/hdf5"
+)
+
+// benchCells are the cells by name. All but hdf5 take a dataset's root.
+func benchCells() map[string]func(context.Context, bench.Options) (*bench.Result, error) {
+	return map[string]func(context.Context, bench.Options) (*bench.Result, error){
+		"blocks":      bench.Blocks,
+		"rows":        bench.Rows,
+		"raw-singles": bench.RawSingles,
+		"singles":     bench.Singles,
+		"codec":       bench.Codec,
+		"payload":     bench.Payload,
+		"stream": func(ctx context.Context, o bench.Options) (*bench.Result, error) {
+			return bench.Stream(ctx, o, stream.Off)
+		},
+		"stream-shuffled": func(ctx context.Context, o bench.Options) (*bench.Result, error) {
+			return bench.Stream(ctx, o, stream.Blocks)
+		},
+		"hdf5": benchHDF5,
+	}
+}
+
+// benchHDF5 decodes a dataset of a file in slabs as high as its chunks.
+func benchHDF5(ctx context.Context, o bench.Options) (*bench.Result, error) {
+	f, err := hdf5.Open(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	obj, err := f.Object("/" + o.Column)
+	if err != nil {
+		return nil, err
+	}
+	d, err := obj.Dataset()
+	if err != nil {
+		return nil, err
+	}
+	if d.Rows() > math.MaxInt64 || d.SlabRows() > math.MaxInt32 || d.RowBytes() > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: %s is too large", bench.ErrCell, o.Column)
+	}
+	return bench.Slabs(ctx, o, int64(d.Rows()), int64(d.SlabRows()), int(d.RowBytes()), func(ctx context.Context, lo, hi int64, dst []byte) error {
+		return d.ReadRows(ctx, uint64(lo), uint64(hi), dst, o.Threads)
+	})
+}
+
+// newBenchCellCommand measures one cell once; `make bench-local` starts it and pairs what it prints.
+func newBenchCellCommand() *cobra.Command {
+	cells := benchCells()
+	names := make([]string, 0, len(cells))
+	for n := range cells {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	o := bench.Options{}
+	cmd := &cobra.Command{
+		Use:    "bench-cell NAME PATH",
+		Short:  "Measure one cell and print it as a line of JSON",
+		Long:   "Measure one cell and print it as a line of JSON. PATH is a dataset's root, or for hdf5 a file. Cells: " + strings.Join(names, ", ") + ".",
+		Hidden: true,
+		Args:   args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			cell := cells[a[0]]
+			if cell == nil {
+				return usageError{fmt.Errorf("there is no cell %q; there are %s", a[0], strings.Join(names, ", "))}
+			}
+			o.Root = a[1]
+			r, err := cell(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&o.Column, "column", "image_array", "tensor column to read")
+	fl.IntVar(&o.Threads, "threads", 2, "threads that read")
+	fl.IntVar(&o.Batch, "batch", 256, "rows of a batch")
+	fl.IntVar(&o.Slots, "slots", 4, "batches in memory at once")
+	fl.IntVar(&o.Passes, "passes", 3, "passes over the data; the last one counts")
+	fl.Uint64Var(&o.Seed, "seed", 0, "of the order")
+	fl.BoolVar(&o.Check, "check", false, "digest all values, in one pass that is not timed")
+	return cmd
+}

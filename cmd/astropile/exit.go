@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"astropile/internal/release"
+)
+
+// Exit codes, as docs/cli.md lists them.
+const (
+	exitFailed      = 1   // anything else
+	exitUsage       = 2   // flags or arguments are off
+	exitRefused     = 3   // a gate refused: duplicates, positions, licence, a recipe that does not fit
+	exitDamaged     = 4   // verify found damage, or an input is corrupt
+	exitBusy        = 5   // another command works on the same root
+	exitInterrupted = 130 // Ctrl-C or SIGTERM; run again to go on
+)
+
+// usageError marks what the caller got wrong on the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// args checks the number of arguments and marks what is off as usage.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, a []string) error {
+		if err := check(cmd, a); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+func exitCode(ctx context.Context, err error) int {
+	var usage usageError
+	switch {
+	case ctx.Err() != nil || errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
+		return exitUsage
+	case errors.Is(err, release.ErrBusy):
+		return exitBusy
+	case errors.Is(err, release.ErrDamaged):
+		return exitDamaged
+	case errors.Is(err, release.ErrRefused):
+		return exitRefused
+	}
+	return exitFailed
+}

@@ -1,0 +1,141 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"astropile/internal/catalog"
+	"astropile/internal/sky"
+)
+
+// ReleaseInfo is one release of a dataset for people.
+type ReleaseInfo struct {
+	Number  int    `json:"number"`
+	ID      string `json:"id"`
+	Time    string `json:"time"`
+	Message string `json:"message"`
+	Rows    int64  `json:"rows"`  // with those before
+	Bytes   int64  `json:"bytes"` // with those before
+}
+
+// DatasetInfo describes a dataset.
+type DatasetInfo struct {
+	Root        string           `json:"root"`
+	Name        string           `json:"name"`
+	Rows        int64            `json:"rows"`
+	Bytes       int64            `json:"bytes"`
+	Shards      int              `json:"shards"`
+	Pixels      int              `json:"pixels"`
+	Orders      []int            `json:"orders"` // coarsest and finest HEALPix order; empty without positions
+	SkyArea     float64          `json:"sky_area_deg2"`
+	SkyFraction float64          `json:"sky_fraction"`
+	ID          string           `json:"id_column"`
+	RA          string           `json:"ra_column"`
+	Dec         string           `json:"dec_column"`
+	ShardSize   int64            `json:"shard_size"`
+	Expect      int              `json:"expect"`
+	Piece       int64            `json:"piece"`
+	Digest      string           `json:"digest"`
+	Licence     string           `json:"licence"`
+	Citation    string           `json:"citation"`
+	DOI         string           `json:"doi"`
+	Columns     []catalog.Column `json:"columns"`
+	Releases    []ReleaseInfo    `json:"releases"`
+	Staged      int              `json:"staged"` // release that an import is staged for, or 0
+}
+
+// Info describes the datasets at the paths given; a folder that is not a dataset stands for those in it.
+func Info(ctx context.Context, paths []string) ([]DatasetInfo, error) {
+	var out []DatasetInfo
+	for _, p := range paths {
+		one, err := info(p)
+		if err == nil {
+			out = append(out, *one)
+			continue
+		}
+		if !errors.Is(err, ErrNothing) {
+			return nil, err
+		}
+		entries, e := os.ReadDir(p)
+		if e != nil {
+			return nil, e
+		}
+		found := len(out)
+		for _, d := range entries {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if !d.IsDir() {
+				continue
+			}
+			one, e := info(filepath.Join(p, d.Name()))
+			if errors.Is(e, ErrNothing) {
+				continue
+			}
+			if e != nil {
+				return nil, e
+			}
+			out = append(out, *one)
+		}
+		if len(out) == found {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func info(dir string) (*DatasetInfo, error) {
+	r, err := openRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(r.dir); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %s does not exist", ErrDamaged, dir)
+		}
+		return nil, err
+	}
+	p, err := r.latest()
+	if err != nil {
+		return nil, err
+	}
+	js, err := r.journals()
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		if len(js) > 0 {
+			return nil, fmt.Errorf("%w: %s has an import staged and no release yet: run `astropile release %s`", ErrNothing, dir, dir)
+		}
+		return nil, fmt.Errorf("%w: no release in %s", ErrNothing, dir)
+	}
+	d := &p.release.Dataset
+	out := &DatasetInfo{Root: dir, Name: d.Name, Rows: p.release.Rows, Bytes: p.release.Bytes, Shards: len(p.manifest), ID: d.ID, RA: d.RA, Dec: d.Dec, ShardSize: d.ShardSize, Expect: d.Expect, Piece: d.Piece,
+		Digest: d.Digest, Licence: d.Licence, Citation: d.Citation, DOI: d.DOI, Columns: d.Columns, Orders: []int{}}
+	px := pixels(p.manifest)
+	out.Pixels = len(px)
+	for _, x := range px {
+		o := int(x.order)
+		out.SkyArea += sky.Area(o)
+		if len(out.Orders) == 0 {
+			out.Orders = []int{o, o}
+		}
+		out.Orders[0], out.Orders[1] = min(out.Orders[0], o), max(out.Orders[1], o)
+	}
+	out.SkyFraction = skyFraction(p.manifest)
+	past, err := r.history(d.Name, p.release.Number)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range past {
+		out.Releases = append(out.Releases, ReleaseInfo{q.release.Number, q.id, q.release.Time, q.release.Message, q.release.Rows, q.release.Bytes})
+	}
+	for _, j := range js {
+		out.Staged = j.Release
+	}
+	return out, nil
+}

@@ -1,0 +1,241 @@
+package release
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"astropile/internal/catalog"
+)
+
+// State of the work that a journal tells of.
+type state string
+
+const (
+	importing state = "importing" // shards are being written: an interruption rolls back
+	staged    state = "staged"    // an import is whole and waits for its release
+	sealing   state = "sealing"   // shards move into place: back before the commit, forward after it
+)
+
+// journal stands beside an import's work as .staging/<n>.json. Shards are in .staging/<n>.shards under their final
+// paths; .staging/<n> becomes releases/<n>.
+type journal struct {
+	State   state           `json:"state"`
+	Release int             `json:"release"`
+	Dataset catalog.Dataset `json:"dataset"`
+	Shards  []stagedShard   `json:"shards"`
+	Key     string          `json:"key"` // what a repeated import is compared by
+	Growth  []Growth        `json:"growth"`
+	Skipped []string        `json:"skipped"` // inputs that were left out as damaged
+}
+
+type stagedShard struct {
+	Path       string `json:"path"`
+	Order      int8   `json:"order"`
+	Pix        int64  `json:"pix"`
+	HpxMin     int64  `json:"hpx_min"`
+	HpxMax     int64  `json:"hpx_max"`
+	Rows       int64  `json:"rows"`
+	Bytes      int64  `json:"bytes"`
+	SHA256     []byte `json:"sha256"`
+	TailOffset int64  `json:"tail_offset"`
+	TailDigest []byte `json:"tail_digest"`
+}
+
+func (s *stagedShard) shard(release int) catalog.Shard {
+	out := catalog.Shard{Path: s.Path, Role: catalog.Primary, Release: int32(release), Order: s.Order, Pix: s.Pix, HpxMin: s.HpxMin, HpxMax: s.HpxMax, Rows: s.Rows, Bytes: s.Bytes, TailOffset: s.TailOffset}
+	copy(out.SHA256[:], s.SHA256)
+	copy(out.TailDigest[:], s.TailDigest)
+	return out
+}
+
+func (r root) journalPath(n int) string { return r.path(stagingDir, strconv.Itoa(n)+".json") }
+func (r root) workPath(n int) string    { return r.path(stagingDir, strconv.Itoa(n)) }
+func (r root) shardsPath(n int) string  { return r.path(stagingDir, strconv.Itoa(n)+".shards") }
+
+func (r root) writeJournal(j *journal) error {
+	b, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return r.writeFile(r.journalPath(j.Release), b)
+}
+
+// journals reads every journal in the staging folder, by release.
+func (r root) journals() ([]*journal, error) {
+	entries, err := os.ReadDir(r.path(stagingDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []*journal
+	for _, e := range entries {
+		stem, ok := strings.CutSuffix(e.Name(), ".json")
+		n, err := strconv.Atoi(stem)
+		if !ok || err != nil {
+			continue
+		}
+		b, err := os.ReadFile(r.journalPath(n))
+		if err != nil {
+			return nil, err
+		}
+		j := &journal{}
+		if err := json.Unmarshal(b, j); err != nil || j.Release != n {
+			return nil, fmt.Errorf("%w: %s is not a journal; if no import of this root matters, remove the folder %s", ErrDamaged, r.journalPath(n), r.path(stagingDir))
+		}
+		out = append(out, j)
+	}
+	sort.Slice(out, func(a, b int) bool { return out[a].Release < out[b].Release })
+	return out, nil
+}
+
+// recover brings the root to a state between two commands: what was interrupted before its commit is undone, what was
+// interrupted after it is finished.
+func (r root) recover() error {
+	js, err := r.journals()
+	if err != nil {
+		return err
+	}
+	for _, j := range js {
+		switch j.State {
+		case staged:
+		case sealing:
+			if _, err := os.Stat(r.path(j.Dataset.Name, "releases", strconv.Itoa(j.Release), "release.json")); err == nil {
+				if err := r.finish(j); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := r.unseal(j); err != nil {
+				return err
+			}
+		default:
+			if err := r.discard(j.Release); err != nil {
+				return err
+			}
+		}
+	}
+	return r.sweep()
+}
+
+// sweep removes what no journal speaks of: work of a process that died before it could write one.
+func (r root) sweep() error {
+	entries, err := os.ReadDir(r.path(stagingDir))
+	if err != nil {
+		return err
+	}
+	js, err := r.journals()
+	if err != nil {
+		return err
+	}
+	keep := map[string]bool{"lock": true}
+	for _, j := range js {
+		n := strconv.Itoa(j.Release)
+		keep[n], keep[n+".json"], keep[n+".shards"] = true, true, true
+	}
+	for _, e := range entries {
+		if !keep[e.Name()] {
+			if err := r.disk.Remove(r.path(stagingDir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// discard removes a staged import.
+func (r root) discard(n int) error {
+	// The journal says that the rest is rubbish, and goes last.
+	if b, err := os.ReadFile(r.journalPath(n)); err == nil {
+		var j journal
+		if json.Unmarshal(b, &j) != nil || j.State != importing {
+			if err := r.writeJournal(&journal{State: importing, Release: n}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range []string{r.shardsPath(n), r.workPath(n), r.journalPath(n)} {
+		if err := r.disk.Remove(p); err != nil {
+			return err
+		}
+	}
+	return r.disk.Sync(r.path(stagingDir))
+}
+
+// unseal moves shards that were renamed into place back to the staging folder.
+func (r root) unseal(j *journal) error {
+	var moves []move
+	for _, s := range j.Shards {
+		from, to := r.path(s.Path), filepath.Join(r.shardsPath(j.Release), filepath.FromSlash(s.Path))
+		if _, err := os.Stat(to); err != nil {
+			moves = append(moves, move{from, to})
+		}
+	}
+	if err := r.moveAll(moves, r.path(stagingDir)); err != nil {
+		return fmt.Errorf("release: roll back release %d: %w", j.Release, err)
+	}
+	for _, s := range j.Shards {
+		removeEmpty(filepath.Dir(r.path(s.Path)), r.dir)
+	}
+	j.State = staged
+	return r.writeJournal(j)
+}
+
+// removeEmpty removes a folder and those above it, below the root, as far as they are empty.
+func removeEmpty(dir, below string) {
+	for len(dir) > len(below) && os.Remove(dir) == nil {
+		dir = filepath.Dir(dir)
+	}
+}
+
+// finish writes what follows the commit: the files at the top, from the release's own copies; then forgets the staging.
+func (r root) finish(j *journal) error {
+	name := j.Dataset.Name
+	dir := path.Join(name, "releases", strconv.Itoa(j.Release))
+	p, err := r.load(name, j.Release)
+	if err != nil {
+		return err
+	}
+	if err := r.writeTop(p, dir); err != nil {
+		return err
+	}
+	return r.discard(j.Release)
+}
+
+// topFiles maps files of meta/ to where they stand in the root, in the order in which they are written.
+func topFiles(name string, sky bool) [][2]string {
+	out := [][2]string{{"_common_metadata", name + "/dataset/_common_metadata"}}
+	if sky {
+		out = append(out, [2]string{"skymap.fits", name + "/skymap.fits"}, [2]string{"partition_info.csv", name + "/partition_info.csv"},
+			[2]string{"hats.properties", name + "/hats.properties"}, [2]string{"properties", name + "/properties"}, [2]string{"collection.properties", "collection.properties"})
+	}
+	return append(out, [2]string{"README.md", "README.md"})
+}
+
+// writeTop writes the files at the top anew from releases/<n>/meta, and latest.json last.
+func (r root) writeTop(p *published, dir string) error {
+	d := &p.release.Dataset
+	for _, f := range topFiles(d.Name, d.HasSky()) {
+		b, err := r.document(dir, "meta/"+f[0], p.release)
+		if err != nil {
+			return err
+		}
+		if err := r.writeFile(r.path(f[1]), b); err != nil {
+			return err
+		}
+	}
+	b, err := catalog.Canonical(catalog.Latest{Format: catalog.FormatVersion, Release: p.release.Number, ID: p.id, Name: d.Name})
+	if err != nil {
+		return err
+	}
+	return r.writeFile(r.path("latest.json"), append(b, '\n'))
+}

@@ -1,0 +1,229 @@
+package release
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+
+	"astropile/internal/catalog"
+	"astropile/internal/sky"
+)
+
+const healpixColumn = "_healpix_29"
+
+// chunk is a run of rows of one input, as it was read.
+type chunk struct {
+	input int
+	first int64 // row of the input
+	batch *catalog.Batch
+}
+
+// row is one row on its way: its place on the sky (its number where there is none), its size, and where it is.
+type row struct {
+	hpx, payload int64
+	chunk, at    int32
+}
+
+// read takes in every input. Chunks and rows stand in the order of the inputs' names, whoever read them.
+func (im *importer) read(ctx context.Context) error {
+	inputs := im.survey.Inputs
+	readers := min(im.opt.Jobs, len(inputs))
+	workers := max(1, im.opt.Jobs/readers)
+	order := make([]int, len(inputs))
+	var total int64
+	for i := range inputs {
+		order[im.rank[i]] = i
+		total += inputs[i].Bytes
+	}
+	perInput := make([][]*chunk, len(inputs))
+	var mu sync.Mutex
+	var done counter
+	err := parallel(ctx, readers, len(inputs), func(ctx context.Context, k int) error {
+		i := order[k]
+		report := func(share float64) {
+			im.progress("read inputs", done.n.Load()+int64(share*float64(inputs[i].Bytes)), total)
+		}
+		chunks, err := im.readInput(ctx, i, workers, report)
+		done.add(inputs[i].Bytes)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, ErrRefused) || !im.opt.SkipBad {
+				return err
+			}
+			mu.Lock()
+			im.skipped = append(im.skipped, fmt.Sprintf("%s: %v", inputs[i].Rel, err))
+			mu.Unlock()
+			return nil
+		}
+		perInput[i] = chunks
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(im.skipped)
+	for _, i := range order {
+		im.chunks = append(im.chunks, perInput[i]...)
+	}
+	if len(im.chunks) > math.MaxInt32 {
+		return fmt.Errorf("%w: %d runs of rows, at most %d", ErrRefused, len(im.chunks), math.MaxInt32)
+	}
+	return im.index()
+}
+
+// readInput reads one input whole.
+func (im *importer) readInput(ctx context.Context, i, workers int, report func(share float64)) (chunks []*chunk, err error) {
+	in := &im.survey.Inputs[i]
+	damaged := func(err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	r, err := in.Open(ctx, workers)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	defer func() {
+		if e := r.Close(); err == nil && e != nil {
+			err = damaged(e)
+		}
+	}()
+	rows, slab := r.Rows(), max(1, r.Slab())
+	for lo := int64(0); lo < rows; lo += slab {
+		hi := min(rows, lo+slab)
+		b, err := r.Read(ctx, lo, hi)
+		if err != nil {
+			return nil, damaged(err)
+		}
+		if int64(b.Rows) != hi-lo || len(b.Vectors) != len(im.survey.Columns) {
+			return nil, fmt.Errorf("release: %s: rows %d to %d came as %d rows of %d columns", in.Rel, lo, hi, b.Rows, len(b.Vectors))
+		}
+		if err := im.spool.keep(b); err != nil {
+			return nil, err
+		}
+		chunks = append(chunks, &chunk{input: i, first: lo, batch: b})
+		report(float64(hi) / float64(rows))
+	}
+	return chunks, nil
+}
+
+// index lists the rows with their place and size.
+func (im *importer) index() error {
+	n := 0
+	for _, c := range im.chunks {
+		n += c.batch.Rows
+	}
+	if n == 0 {
+		return fmt.Errorf("%w: the inputs hold no rows%s", ErrNothing, im.skippedText())
+	}
+	if n > math.MaxInt32 {
+		return fmt.Errorf("%w: %d rows in one import, at most %d: import in parts", ErrRefused, n, math.MaxInt32)
+	}
+	im.rows = make([]row, n)
+	starts := make([]int, len(im.chunks)+1)
+	for k, c := range im.chunks {
+		starts[k+1] = starts[k] + c.batch.Rows
+	}
+	return parallel(context.Background(), im.opt.Jobs, len(im.chunks), func(_ context.Context, k int) error {
+		c := im.chunks[k]
+		var bad []int64
+		for i := 0; i < c.batch.Rows; i++ {
+			r := &im.rows[starts[k]+i]
+			r.chunk, r.at = int32(k), int32(i)
+			r.hpx = int64(starts[k] + i)
+			if im.ra >= 0 {
+				r.payload = 8
+				p, err := im.place(c.batch, i)
+				if err != nil {
+					bad = append(bad, c.first+int64(i))
+				}
+				r.hpx = p
+			}
+			for x, v := range c.batch.Vectors {
+				if im.ra >= 0 && c.batch.Columns[x].Name == healpixColumn {
+					continue
+				}
+				r.payload += v.Payload(&im.survey.Columns[x], i)
+			}
+		}
+		if len(bad) > 0 {
+			more := ""
+			if len(bad) > 10 {
+				more, bad = fmt.Sprintf(" and %d more", len(bad)-10), bad[:10]
+			}
+			return fmt.Errorf("%w: %s: rows %v%s have no position on the sky (%s, %s); correct them, or import with --no-sky", ErrRefused, im.survey.Inputs[c.input].Rel, bad, more, im.survey.RA, im.survey.Dec)
+		}
+		return nil
+	})
+}
+
+func (im *importer) place(b *catalog.Batch, i int) (int64, error) {
+	ra, ok1 := number(im.survey.Columns[im.ra].DType, b.Vectors[im.ra], i)
+	dec, ok2 := number(im.survey.Columns[im.dec].DType, b.Vectors[im.dec], i)
+	if !ok1 || !ok2 {
+		return 0, sky.ErrPosition
+	}
+	return sky.Healpix29(ra, dec)
+}
+
+func number(d catalog.DType, v *catalog.Vector, i int) (float64, bool) {
+	if v.Null(i) {
+		return 0, false
+	}
+	switch d {
+	case catalog.Float64:
+		return math.Float64frombits(binary.LittleEndian.Uint64(v.Data[8*i:])), true
+	case catalog.Float32:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:]))), true
+	}
+	return 0, false
+}
+
+// idText appends the id of a row as text: what rows are sorted and compared by.
+func idText(dst []byte, d catalog.DType, v *catalog.Vector, i int) []byte {
+	b := v.Data
+	switch d {
+	case catalog.String:
+		return append(dst, v.Str(i)...)
+	case catalog.Int8:
+		return strconv.AppendInt(dst, int64(int8(b[i])), 10)
+	case catalog.Int16:
+		return strconv.AppendInt(dst, int64(int16(binary.LittleEndian.Uint16(b[2*i:]))), 10)
+	case catalog.Int32:
+		return strconv.AppendInt(dst, int64(int32(binary.LittleEndian.Uint32(b[4*i:]))), 10)
+	case catalog.Int64:
+		return strconv.AppendInt(dst, int64(binary.LittleEndian.Uint64(b[8*i:])), 10)
+	case catalog.Uint8:
+		return strconv.AppendUint(dst, uint64(b[i]), 10)
+	case catalog.Uint16:
+		return strconv.AppendUint(dst, uint64(binary.LittleEndian.Uint16(b[2*i:])), 10)
+	case catalog.Uint32:
+		return strconv.AppendUint(dst, uint64(binary.LittleEndian.Uint32(b[4*i:])), 10)
+	case catalog.Uint64:
+		return strconv.AppendUint(dst, binary.LittleEndian.Uint64(b[8*i:]), 10)
+	}
+	n := d.Size()
+	return append(dst, b[i*n:(i+1)*n]...)
+}
+
+func (im *importer) rowID(dst []byte, r *row) []byte {
+	return idText(dst, im.survey.Columns[im.id].DType, im.chunks[r.chunk].batch.Vectors[im.id], int(r.at))
+}
+
+// where names a row for people.
+func (im *importer) where(r *row) string {
+	c := im.chunks[r.chunk]
+	return fmt.Sprintf("%s, row %d", im.survey.Inputs[c.input].Rel, c.first+int64(r.at))
+}
+
+func (im *importer) skippedText() string {
+	if len(im.skipped) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d inputs were skipped: %s", len(im.skipped), im.skipped[0])
+}

@@ -1,0 +1,451 @@
+package release
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"astropile/internal/catalog"
+	"astropile/internal/shard"
+	"astropile/internal/sky"
+)
+
+const (
+	partFiles   = 10000    // files in a folder of a dataset without positions
+	gatherBytes = 16 << 20 // of rows that are given to a shard's writer at once
+	sampleRows  = 64       // of a column whose codec is chosen
+	sampleBytes = 8 << 20
+)
+
+// stage sorts the rows, cuts them into shards and writes them, and everything of the release that follows from them.
+func (im *importer) stage(ctx context.Context) (*ImportReport, error) {
+	im.sort()
+	parts, growth, err := im.parts()
+	if err != nil {
+		return nil, err
+	}
+	if im.parent == nil {
+		if err := im.choose(); err != nil {
+			return nil, err
+		}
+	}
+	shards, infos, err := im.writeShards(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	// The manifest's order is by place, then by path, which only the content decides.
+	order := make([]int, len(parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(shards[a].HpxMin, shards[b].HpxMin), cmp.Compare(shards[a].Path, shards[b].Path))
+	})
+	if err := im.writeTables(ctx, parts, shards, infos, order); err != nil {
+		return nil, err
+	}
+	j := &journal{State: staged, Release: im.n, Dataset: im.ds, Growth: growth, Skipped: im.skipped}
+	if j.Key, err = im.key(); err != nil {
+		return nil, err
+	}
+	rep := &ImportReport{Release: im.n, Name: im.ds.Name, Inputs: len(im.survey.Inputs), Repeated: im.repeated, Skipped: im.skipped, Growth: growth, Shards: len(shards)}
+	for _, k := range order {
+		j.Shards = append(j.Shards, shards[k])
+		rep.Rows += shards[k].Rows
+		rep.Bytes += shards[k].Bytes
+		rep.Payload += infos[k].Payload
+	}
+	if rep.Rows != int64(len(im.rows)) {
+		return nil, fmt.Errorf("%w: %d rows went in, %d came out", ErrDamaged, len(im.rows), rep.Rows)
+	}
+	return rep, im.root.writeJournal(j)
+}
+
+// sort brings the rows into the order of a shard: place, id as text, input, row.
+func (im *importer) sort() {
+	var a, b []byte
+	slices.SortFunc(im.rows, func(x, y row) int {
+		if x.hpx != y.hpx {
+			return cmp.Compare(x.hpx, y.hpx)
+		}
+		a, b = im.rowID(a[:0], &x), im.rowID(b[:0], &y)
+		if c := bytes.Compare(a, b); c != 0 {
+			return c
+		}
+		// Chunks stand in the order of the inputs' names, and in an input by rows.
+		return cmp.Or(cmp.Compare(x.chunk, y.chunk), cmp.Compare(x.at, y.at))
+	})
+}
+
+func (im *importer) parts() ([]part, []Growth, error) {
+	hpx, payload := make([]int64, len(im.rows)), make([]int64, len(im.rows))
+	var total int64
+	for i := range im.rows {
+		hpx[i], payload[i] = im.rows[i].hpx, im.rows[i].payload
+		total += payload[i]
+	}
+	if im.ra < 0 {
+		var out []part
+		n := shardsFor(total, im.ds.ShardSize, len(hpx))
+		for k := 0; k < n; k++ {
+			out = append(out, part{pixel{catalog.NoSky, catalog.NoSky}, k * len(hpx) / n, (k + 1) * len(hpx) / n})
+		}
+		return out, nil, nil
+	}
+	old := map[pixel]int64{} // rows
+	var existing []pixel
+	if im.parent != nil {
+		for i := range im.parent.manifest {
+			s := &im.parent.manifest[i]
+			if s.Role != catalog.Primary {
+				continue
+			}
+			px := pixel{s.Order, s.Pix}
+			if old[px] == 0 {
+				existing = append(existing, px)
+			}
+			old[px] += s.Rows
+		}
+	}
+	parts, err := partition(hpx, payload, existing, im.ds.ShardSize, im.ds.Expect)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Rows that are published count with the mean payload of those that come.
+	for px, rows := range old {
+		old[px] = rows * total / int64(len(hpx))
+	}
+	growth, err := grown(parts, payload, old, im.ds.ShardSize)
+	return parts, growth, err
+}
+
+// choose fixes layouts and codecs by measuring a sample that is spread over the sky.
+func (im *importer) choose() error {
+	var total int64
+	for i := range im.rows {
+		total += im.rows[i].payload
+	}
+	groupRows := shard.GroupRows(total / int64(len(im.rows)))
+	for k := range im.cols {
+		c := &im.cols[k]
+		c.Layout = shard.ChooseLayout(c, groupRows)
+		n := min(len(im.rows), sampleRows)
+		if b := c.RowBytes(); b > 0 {
+			n = min(n, max(1, sampleBytes/b))
+		}
+		sample := catalog.NewVector(c)
+		for i := 0; i < n; i++ {
+			im.take(sample, k, &im.rows[i*len(im.rows)/n])
+		}
+		codec, err := shard.ChooseCodec(c, sample, im.opt.Compression)
+		if err != nil {
+			return err
+		}
+		c.Codec = codec
+	}
+	im.ds.Columns = im.cols
+	return nil
+}
+
+// take appends a row of column k of the shards to v.
+func (im *importer) take(v *catalog.Vector, k int, r *row) {
+	if im.source[k] < 0 {
+		v.Data = binary.LittleEndian.AppendUint64(v.Data, uint64(r.hpx))
+		v.Rows++
+		return
+	}
+	v.AppendRow(&im.cols[k], im.chunks[r.chunk].batch.Vectors[im.source[k]], int(r.at))
+}
+
+// gather brings rows together as a batch.
+func (im *importer) gather(rows []row, only func(*catalog.Column) bool) *catalog.Batch {
+	b := &catalog.Batch{Rows: len(rows)}
+	for k := range im.cols {
+		c := &im.cols[k]
+		if only != nil && !only(c) {
+			continue
+		}
+		v := catalog.NewVector(c)
+		if n := c.RowBytes(); n > 0 {
+			v.Data = make([]byte, 0, n*len(rows))
+		}
+		for i := range rows {
+			im.take(v, k, &rows[i])
+		}
+		b.Columns, b.Vectors = append(b.Columns, *c), append(b.Vectors, v)
+	}
+	return b
+}
+
+// constant lists the tensor columns whose rows are all bit-equal.
+func (im *importer) constant(rows []row) []string {
+	var out []string
+	if len(rows) < 2 {
+		return nil
+	}
+	for k := range im.cols {
+		c := &im.cols[k]
+		if c.Kind != catalog.Tensor {
+			continue
+		}
+		n := c.RowBytes()
+		value := func(r *row) []byte {
+			return im.chunks[r.chunk].batch.Vectors[im.source[k]].Data[int(r.at)*n : (int(r.at)+1)*n]
+		}
+		first := value(&rows[0])
+		if !slices.ContainsFunc(rows, func(r row) bool { return !bytes.Equal(value(&r), first) }) {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShard, []*shard.Info, error) {
+	shards, infos := make([]stagedShard, len(parts)), make([]*shard.Info, len(parts))
+	var total int64
+	for i := range im.rows {
+		total += im.rows[i].payload
+	}
+	var done counter
+	var mu sync.Mutex
+	paths, taken := map[string]bool{}, map[string]bool{}
+	if im.parent != nil {
+		for i := range im.parent.manifest {
+			taken[im.parent.manifest[i].Path] = true
+		}
+	}
+	err := parallel(ctx, im.opt.Jobs, len(parts), func(ctx context.Context, k int) error {
+		rows := im.rows[parts[k].lo:parts[k].hi]
+		tmp := filepath.Join(im.root.shardsPath(im.n), "tmp-"+strconv.Itoa(k))
+		info, err := im.writeShard(ctx, tmp, rows, func(n int64) { im.progress("write shards", done.add(n), total) })
+		if err != nil {
+			return errors.Join(fmt.Errorf("release: write a shard of %s: %w", im.ds.Name, err), im.root.disk.Remove(tmp))
+		}
+		s := &shards[k]
+		*s = stagedShard{Order: parts[k].order, Pix: parts[k].pix, HpxMin: catalog.NoSky, HpxMax: catalog.NoSky, Rows: info.Rows, Bytes: info.Bytes, SHA256: info.SHA256[:], TailOffset: info.TailOffset, TailDigest: info.TailDigest[:]}
+		if im.ra >= 0 {
+			s.HpxMin, s.HpxMax = rows[0].hpx, rows[len(rows)-1].hpx
+		}
+		infos[k] = info
+		s.Path = im.shardPath(parts[k].pixel, k, info.SHA256)
+		to := filepath.Join(im.root.shardsPath(im.n), filepath.FromSlash(s.Path))
+		mu.Lock()
+		defer mu.Unlock()
+		if taken[s.Path] {
+			return fmt.Errorf("%w: a shard would be the same to the byte as %s: its rows are all repeated; import with --duplicates first", ErrRefused, s.Path)
+		}
+		taken[s.Path] = true
+		paths[to] = true
+		return im.root.disk.Rename(tmp, to)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	folders := map[string]bool{}
+	for to := range paths {
+		for d := filepath.Dir(to); len(d) >= len(im.root.path(stagingDir)); d = filepath.Dir(d) {
+			folders[d] = true
+		}
+	}
+	return shards, infos, im.root.syncAll(folders)
+}
+
+// shardPath is where a shard stands in the root. Without positions k counts the shards of this release, after those there are.
+func (im *importer) shardPath(p pixel, k int, sum [32]byte) string {
+	file := hex.EncodeToString(sum[:6]) + ".parquet"
+	if p.order == catalog.NoSky {
+		n := k
+		if im.parent != nil {
+			n += len(im.parent.manifest)
+		}
+		return path.Join(im.ds.Name, "dataset", "part", fmt.Sprintf("%03d", n/partFiles), file)
+	}
+	return path.Join(im.ds.Name, "dataset", fmt.Sprintf("Norder=%d", p.order), fmt.Sprintf("Dir=%d", p.pix/10000*10000), fmt.Sprintf("Npix=%d", p.pix), file)
+}
+
+func (im *importer) writeShard(ctx context.Context, tmp string, rows []row, wrote func(int64)) (info *shard.Info, err error) {
+	f, err := im.root.disk.Create(tmp)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if e := f.Close(); err == nil && e != nil {
+			err = e
+		}
+	}()
+	w, err := shard.NewWriter(f, shard.Spec{Columns: im.cols, Constant: im.constant(rows), Piece: im.ds.Piece, Digest: im.ds.Digest, CreatedBy: im.opt.Tool})
+	if err != nil {
+		return nil, err
+	}
+	for lo := 0; lo < len(rows); {
+		hi, n := lo, int64(0)
+		for hi < len(rows) && (hi == lo || n+rows[hi].payload <= gatherBytes) {
+			n += rows[hi].payload
+			hi++
+		}
+		if err := w.Write(ctx, im.gather(rows[lo:hi], nil)); err != nil {
+			w.Abort()
+			return nil, err
+		}
+		wrote(n)
+		lo = hi
+	}
+	if info, err = w.Close(ctx); err != nil {
+		w.Abort()
+		return nil, err
+	}
+	return info, f.Sync()
+}
+
+// writeTables writes what a release says of its shards: rows, statistics, inputs, pieces, and the map of the sky.
+func (im *importer) writeTables(ctx context.Context, parts []part, shards []stagedShard, infos []*shard.Info, order []int) error {
+	put := func(name string, b []byte) error {
+		return im.root.writeFile(filepath.Join(im.root.workPath(im.n), name), b)
+	}
+	var pieces []byte
+	statCols := catalog.StatColumns(im.cols)
+	stats := make([]*catalog.Vector, len(statCols))
+	for i := range stats {
+		stats[i] = catalog.NewVector(&statCols[i])
+	}
+	for _, k := range order {
+		pieces = append(pieces, infos[k].Pieces...)
+		for i := range stats {
+			stats[i].AppendRow(&statCols[i], infos[k].Stats[i], 0)
+		}
+	}
+	if err := put("pieces.sha1", pieces); err != nil {
+		return err
+	}
+	b, err := catalog.EncodeScalars(statCols, stats, len(order), im.opt.Tool)
+	if err != nil {
+		return err
+	}
+	if err := put("stats.parquet", b); err != nil {
+		return err
+	}
+	counts := make([]int64, len(im.survey.Inputs))
+	for i := range im.rows {
+		counts[im.chunks[im.rows[i].chunk].input]++
+	}
+	if b, err = im.inputsTable(counts); err != nil {
+		return err
+	}
+	if err := put("inputs.parquet", b); err != nil {
+		return err
+	}
+	if im.survey.Recipe != nil {
+		if err := put("meta/"+recipeFile, im.survey.Recipe); err != nil {
+			return err
+		}
+	}
+	if err := im.writeRows(ctx, parts, order); err != nil {
+		return err
+	}
+	if im.ra < 0 {
+		return nil
+	}
+	return im.writeSkymap(ctx, put)
+}
+
+// writeRows writes the scalars of all rows in the manifest's order.
+func (im *importer) writeRows(ctx context.Context, parts []part, order []int) error {
+	cols := catalog.RowColumns(im.cols)
+	var f diskFile
+	var w *catalog.ScalarsWriter
+	files, inFile := 0, 0
+	end := func() error {
+		if f == nil {
+			return nil
+		}
+		err := w.Close()
+		if err == nil {
+			err = f.Sync()
+		}
+		if e := f.Close(); err == nil {
+			err = e
+		}
+		if f = nil; err != nil {
+			return err
+		}
+		return im.root.disk.Sync(im.root.workPath(im.n))
+	}
+	const step = 65536
+	for k, p := range order {
+		for lo := parts[p].lo; lo < parts[p].hi; lo += step {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			rows := im.rows[lo:min(lo+step, parts[p].hi)]
+			if f == nil || inFile+len(rows) > catalog.MaxRowsFile {
+				if err := end(); err != nil {
+					return err
+				}
+				var err error
+				if f, err = im.root.disk.Create(filepath.Join(im.root.workPath(im.n), rowsFile(files))); err != nil {
+					return err
+				}
+				if w, err = catalog.NewScalarsWriter(f, cols, im.opt.Tool); err != nil {
+					_ = f.Close()
+					return err
+				}
+				files, inFile = files+1, 0
+			}
+			b := im.gather(rows, func(c *catalog.Column) bool { return c.Kind == catalog.Scalar })
+			vs := append([]*catalog.Vector{{Rows: len(rows)}, {Rows: len(rows)}}, b.Vectors...)
+			for i := range rows {
+				vs[0].Data = binary.LittleEndian.AppendUint32(vs[0].Data, uint32(k))
+				vs[1].Data = binary.LittleEndian.AppendUint32(vs[1].Data, uint32(lo-parts[p].lo+i))
+			}
+			if err := w.Write(vs, len(rows)); err != nil {
+				_ = f.Close()
+				return err
+			}
+			inFile += len(rows)
+		}
+	}
+	return end()
+}
+
+// writeSkymap counts the rows of all releases on the sky.
+func (im *importer) writeSkymap(ctx context.Context, put func(string, []byte) error) error {
+	total := int64(len(im.rows))
+	if im.parent != nil {
+		total += im.parent.release.Rows
+	}
+	order := sky.MapOrder(total)
+	counts := make([]int64, sky.Pixels(order))
+	shift := 2 * (sky.MaxOrder - order)
+	for i := range im.rows {
+		counts[im.rows[i].hpx>>shift]++
+	}
+	if im.parent != nil {
+		err := im.root.rows(ctx, im.parent, []string{healpixColumn}, func(_ int, vs []*catalog.Vector, rows int) error {
+			for i := 0; i < rows; i++ {
+				p := int64(binary.LittleEndian.Uint64(vs[0].Data[8*i:])) >> shift
+				if p < 0 || p >= int64(len(counts)) {
+					return fmt.Errorf("%w: a row of %s has _healpix_29 off the sky", ErrDamaged, im.ds.Name)
+				}
+				counts[p]++
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var buf bytes.Buffer
+	if err := sky.WriteMap(&buf, order, counts); err != nil {
+		return err
+	}
+	return put("meta/skymap.fits", buf.Bytes())
+}
