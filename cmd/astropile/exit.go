@@ -38,6 +38,8 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 func exitCode(ctx context.Context, err error) int {
 	var usage usageError
 	switch {
+	case err == nil:
+		return 0
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):

@@ -55,9 +55,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, tty: isTerminal(os.Stderr), now: time.Now}
 	cmd, err := newRootCommand(a).ExecuteContextC(ctx)
+	code := exitCode(ctx, err)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.CommandPath(), err)
-		os.Exit(exitCode(ctx, err))
+		os.Exit(code)
 	}
 }
