@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -53,24 +54,38 @@ func (s *slot) Grow(n int) error {
 	return nil
 }
 
+// budget is what the slots of all sessions of a feed may take, in bytes.
+type budget struct {
+	max  int64
+	used atomic.Int64
+}
+
+// take counts n bytes more, or fewer, and says whether they fit.
+func (b *budget) take(n int) bool {
+	if b.used.Add(int64(n)) > b.max && n > 0 {
+		b.used.Add(-int64(n))
+		return false
+	}
+	return true
+}
+
 func roundUp(n int) int { return (n + slotStep - 1) / slotStep * slotStep }
 
 // pool owns the slots of a session. It implements stream.SlotPool.
 type pool struct {
 	kinds  []Transport
-	budget int64
+	budget *budget
 	max    int
 	avail  chan struct{} // one entry a slot that is free or may still be made
 	mu     sync.Mutex
 	slots  []*slot // by id; nil where none is made
 	free   []*slot // the last one used is taken first: it is still in cache
-	used   int64
 	closed bool
 }
 
-func newPool(t Transport, max int, budget int64) *pool {
+func newPool(t Transport, max int, b *budget) *pool {
 	max = min(maxSlots, max)
-	p := &pool{kinds: kinds(t), budget: budget, max: max, avail: make(chan struct{}, maxSlots), slots: make([]*slot, maxSlots)}
+	p := &pool{kinds: kinds(t), budget: b, max: max, avail: make(chan struct{}, maxSlots), slots: make([]*slot, maxSlots)}
 	for range max {
 		p.avail <- struct{}{}
 	}
@@ -159,7 +174,7 @@ func (p *pool) credit(b byte) error {
 
 // drop frees a slot; the entry it has in avail, or gets, lets another be made in its place.
 func (p *pool) drop(s *slot) {
-	p.used -= int64(len(s.mem.mem))
+	p.budget.take(-len(s.mem.mem))
 	s.mem.close()
 	p.slots[s.id] = nil
 }
@@ -168,24 +183,20 @@ func (p *pool) drop(s *slot) {
 func (p *pool) reserve(need, want, have int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for k := len(p.free) - 1; k >= 0 && p.used+int64(want-have) > p.budget; k-- {
+	for !p.budget.take(want - have) {
+		k := len(p.free) - 1
+		if k < 0 {
+			return fmt.Errorf("%w: a batch of %d MiB in up to %d slots passes the %d MiB for the slots of all streams; give a larger memory=, a smaller batch, fewer columns or fewer streams at once",
+				ErrMemory, (need+1<<20-1)>>20, p.max, p.budget.max>>20)
+		}
 		s := p.free[k]
 		p.free = p.free[:k]
 		p.drop(s)
 	}
-	if p.used+int64(want-have) > p.budget {
-		return fmt.Errorf("%w: a batch of %d MiB in up to %d slots passes the %d MiB for slots, of which %d are taken; give a larger memory=, a smaller batch or fewer columns",
-			ErrMemory, (need+1<<20-1)>>20, p.max, p.budget>>20, p.used>>20)
-	}
-	p.used += int64(want - have)
 	return nil
 }
 
-func (p *pool) giveBack(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.used -= int64(n)
-}
+func (p *pool) giveBack(n int) { p.budget.take(-n) }
 
 // close frees all memory of this side; what is lent stays the client's through its own mapping.
 func (p *pool) close() {
@@ -194,6 +205,7 @@ func (p *pool) close() {
 	p.closed = true
 	for _, s := range p.slots {
 		if s != nil {
+			p.budget.take(-len(s.mem.mem))
 			s.mem.close()
 		}
 	}

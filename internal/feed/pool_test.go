@@ -15,8 +15,7 @@ import (
 func TestASlotIsNeverWithTwoOwners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		max := rapid.IntRange(2, 5).Draw(t, "slots")
-		p := newPool(Inline, max, 64<<20)
-		defer p.close()
+		p := newPool(Inline, max, &budget{max: 64 << 20})
 		filling, lent := map[int]*slot{}, map[int]bool{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
@@ -76,11 +75,14 @@ func TestASlotIsNeverWithTwoOwners(t *testing.T) {
 		if want := max - len(filling) - len(lent); len(p.avail) != want {
 			t.Fatalf("%d slots to be had, want %d", len(p.avail), want)
 		}
+		if p.close(); p.budget.used.Load() != 0 {
+			t.Fatalf("%d bytes are still counted", p.budget.used.Load())
+		}
 	})
 }
 
 func TestFreeSlotsMakeRoomForOneThatGrows(t *testing.T) {
-	p := newPool(Inline, 3, 12<<20)
+	p := newPool(Inline, 3, &budget{max: 12 << 20})
 	defer p.close()
 	acquire := func() *slot {
 		s, err := p.Acquire(context.Background())
@@ -106,8 +108,8 @@ func TestFreeSlotsMakeRoomForOneThatGrows(t *testing.T) {
 	if err := c.Grow(6 << 20); err != nil { // with room to spare it would be 8
 		t.Fatal(err)
 	}
-	if p.used != 12<<20 {
-		t.Fatalf("%d bytes used", p.used)
+	if used := p.budget.used.Load(); used != 12<<20 {
+		t.Fatalf("%d bytes used", used)
 	}
 	if acquire() == nil {
 		t.Fatal("no slot in place of the one that made room")
@@ -115,7 +117,7 @@ func TestFreeSlotsMakeRoomForOneThatGrows(t *testing.T) {
 }
 
 func TestWaitingForASlotEndsWithACredit(t *testing.T) {
-	p := newPool(Auto, 2, 64<<20)
+	p := newPool(Auto, 2, &budget{max: 64 << 20})
 	defer p.close()
 	var got []stream.Slot
 	for range 2 {

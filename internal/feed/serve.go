@@ -108,7 +108,7 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 	if err := m.decode(&q); err != nil {
 		return err
 	}
-	engine, budget, err := open(ctx, l, &q, opt)
+	engine, most, err := open(ctx, l, &q, opt)
 	if err != nil {
 		js, jerr := json.Marshal(wireError{Kind: errorKind(err), Text: err.Error()})
 		if jerr != nil {
@@ -131,6 +131,7 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 	if slots == 0 {
 		slots = defaultSlots
 	}
+	slotMemory := &budget{max: most}
 	for {
 		m, err := l.receive()
 		if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
@@ -152,7 +153,7 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 			_ = conn.Close()
 			return err
 		}
-		s := &session{link: link{conn: conn}, credits: credits, engine: engine, kind: q.Transport, budget: budget, slots: slots}
+		s := &session{link: link{conn: conn}, credits: credits, engine: engine, kind: q.Transport, budget: slotMemory, slots: slots}
 		sessions.Add(1)
 		go func() {
 			defer sessions.Done()
@@ -162,7 +163,7 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 	}
 }
 
-// open opens the dataset, and gives the bytes that the slots of one session may take.
+// open opens the dataset, and gives the bytes that the slots of all its sessions may take.
 func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, int64, error) {
 	if q.Version != Version {
 		return nil, 0, fmt.Errorf("%w: the client speaks protocol %d, this program %d; install the astropile package and binary of one version", ErrProtocol, q.Version, Version)

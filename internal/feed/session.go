@@ -50,7 +50,7 @@ type session struct {
 	credits *net.UnixConn
 	engine  Engine
 	kind    Transport
-	budget  int64
+	budget  *budget
 	slots   int
 
 	pool     *pool
@@ -228,11 +228,11 @@ func (s *session) planSlots(batch int) (int, error) {
 		return 0, fmt.Errorf("%w: a batch of %d rows of %d bytes; give 1 row or more, and at most %d GiB", ErrMemory, batch, row, maxBatchBytes>>30)
 	}
 	size := max(row*int64(batch), 1)
-	if size = (size + slotStep - 1) / slotStep * slotStep; 2*size > s.budget {
+	if size = (size + slotStep - 1) / slotStep * slotStep; 2*size > s.budget.max {
 		return 0, fmt.Errorf("%w: two batches of %d rows take %d MiB, memory= leaves %d MiB for them; give a larger memory=, a smaller batch or fewer columns",
-			ErrMemory, batch, 2*size>>20, s.budget>>20)
+			ErrMemory, batch, 2*size>>20, s.budget.max>>20)
 	}
-	return int(min(s.budget/size, int64(s.slots))), nil
+	return int(min(s.budget.max/size, int64(s.slots))), nil
 }
 
 // maxBatchBytes bounds one batch.

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from . import _forks
 from ._batch import Batch
-from ._errors import FeedDiedError, need
+from ._errors import AstropileError, FeedDiedError, need
 from ._protocol import END, STREAM
 from ._session import Reply, Session
 
@@ -48,7 +49,11 @@ class BatchIterator(Iterator[Batch]):
             except ImportError as e:
                 raise need("tqdm", "progress", "progress=True") from e
             self._bar = tqdm(total=len(dataset), initial=ask["position"], unit="row", unit_scale=True)
-        self._begin()
+        _forks.register(self)
+        try:
+            self._begin()
+        except FeedDiedError:
+            self._session = None  # the first batch starts the feed again
 
     def _begin(self) -> None:
         """Starts the stream where it stands; the feed reads ahead from now on."""
@@ -61,7 +66,7 @@ class BatchIterator(Iterator[Batch]):
                 raise StopIteration
             try:
                 return self._next()
-            except StopIteration:
+            except (StopIteration, AstropileError):
                 self._finish()
                 raise
 
@@ -103,8 +108,13 @@ class BatchIterator(Iterator[Batch]):
 
     def close(self) -> None:
         """Ends the stream; batches already given stay valid."""
-        if not self._over:
-            self._finish()
+        with self._lock:
+            if not self._over:
+                self._finish()
+
+    def after_fork_in_child(self) -> None:
+        """The child's stream goes on where it stood, through a feed of its own."""
+        self._lock = threading.Lock()
 
     def __del__(self) -> None:
         if hasattr(self, "_lock"):

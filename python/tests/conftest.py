@@ -55,7 +55,7 @@ def made_up(testfeed: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
 @pytest.fixture(scope="session")
 def synth(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Roots of small synthetic datasets by kind: images, spectra, lightcurves, table."""
+    """Roots of small synthetic datasets by kind: images, rgb, spectra, lightcurves, table."""
     try:
         program = _binary.find()
     except astropile.BinaryNotFoundError as e:

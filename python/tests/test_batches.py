@@ -220,6 +220,7 @@ def test_a_failed_read_is_reported_and_the_next_stream_works(made_up: Any) -> No
     assert [next(stream).position, next(stream).position] == [100, 200]
     with pytest.raises(astropile.DataError, match="on fire"):
         next(stream)
+    assert list(stream) == []
     assert sum(b.rows for b in ds.batches(100)) == 1000
 
 

@@ -222,6 +222,15 @@ def test_a_death_between_uses_is_mended_too(made_up: Any) -> None:
     assert [b.position for b in ds.batches(500)] == [500, 1000]
 
 
+def test_a_death_while_a_finished_stream_is_kept_is_mended_too(made_up: Any) -> None:
+    ds = made_up(rows=1000, columns=["row"])
+    for _ in range(2):
+        assert [b.position for b in ds.batches(500)] == [500, 1000]
+        if ds._restarts == 0:
+            os.kill(ds._feed.process_id, signal.SIGKILL)
+            assert wait_gone(ds._feed.process_id)
+
+
 def _child(ds: Any, out: Any) -> None:
     out.put((ds[3]["row"].item(), sum(b.rows for b in ds.batches(100)), ds._feed.process_id))
 
