@@ -76,7 +76,8 @@ func (r root) name() (string, error) {
 		if !e.IsDir() || catalog.CheckName(e.Name()) != nil {
 			continue
 		}
-		if _, err := os.Stat(r.path(e.Name(), "releases", "1", "release.json")); err != nil {
+		// The folder may be there, and empty, before the first commit.
+		if inside, err := os.ReadDir(r.path(e.Name(), "releases")); err != nil || len(inside) == 0 {
 			continue
 		}
 		if found != "" {
@@ -93,14 +94,22 @@ func (r root) latest() (*published, error) {
 	if err != nil || name == "" {
 		return nil, err
 	}
-	n := 1
-	for {
-		if _, err := os.Stat(r.path(name, "releases", strconv.Itoa(n+1), "release.json")); err != nil {
-			break
-		}
-		n++
+	entries, err := os.ReadDir(r.path(name, "releases"))
+	if err != nil {
+		return nil, err
 	}
-	return r.load(name, n)
+	last := 0
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil || n < 1 || strconv.Itoa(n) != e.Name() {
+			return nil, fmt.Errorf("%w: %s is no release", ErrDamaged, r.path(name, "releases", e.Name()))
+		}
+		last = max(last, n)
+	}
+	if last != len(entries) {
+		return nil, fmt.Errorf("%w: %s holds %d releases, the last of them %d", ErrDamaged, r.path(name, "releases"), len(entries), last)
+	}
+	return r.load(name, last)
 }
 
 // load reads release n and checks that its manifest is the one it names.
@@ -108,7 +117,7 @@ func (r root) load(name string, n int) (*published, error) {
 	dir := path.Join(name, "releases", strconv.Itoa(n))
 	raw, err := os.ReadFile(r.path(dir, "release.json"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	rel, err := catalog.DecodeRelease(raw)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -71,6 +72,7 @@ func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, 
 	if err := v.shards(ctx, p); err != nil {
 		return nil, err
 	}
+	v.strays(p)
 	sort.Slice(v.rep.Findings, func(a, b int) bool { return v.rep.Findings[a].Path < v.rep.Findings[b].Path })
 	if n := len(v.rep.Findings); n > 0 {
 		return &v.rep, fmt.Errorf("%w: %s: %d findings, the first: %s: %s", ErrDamaged, dir, n, v.rep.Findings[0].Path, v.rep.Findings[0].What)
@@ -264,6 +266,50 @@ func (v *verifier) shard(ctx context.Context, s *catalog.Shard, p *published) er
 		return fmt.Errorf("it holds %d rows and a tail at %d, the manifest says %d and %d", check.Rows, check.TailOffset, s.Rows, s.TailOffset)
 	}
 	return nil
+}
+
+// strays finds what no release speaks of: files that stock readers would take for shards, and files among a release's own.
+func (v *verifier) strays(p *published) {
+	d := p.release.Dataset.Name
+	known := map[string]bool{}
+	for i := range p.manifest {
+		known[p.manifest[i].Path] = true
+	}
+	v.walk(d+"/dataset", func(name string) {
+		if strings.HasSuffix(name, ".parquet") && !known[name] {
+			v.find(name, "no release names this file, and other readers take it for a shard; remove it")
+		}
+	})
+	for n := 1; n <= p.release.Number; n++ {
+		q, err := v.root.load(d, n)
+		if err != nil {
+			continue // found above
+		}
+		dir := releaseDir(q.release)
+		v.walk(dir, func(name string) {
+			file := strings.TrimPrefix(name, dir+"/")
+			if _, ok := q.release.Files[file]; !ok && file != "release.json" && file != "SHA256SUMS" {
+				v.find(name, "release %d does not name this file; remove it", n)
+			}
+		})
+	}
+}
+
+// walk visits the files below a folder by their paths in the root.
+func (v *verifier) walk(dir string, each func(name string)) {
+	err := filepath.WalkDir(v.root.path(dir), func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(v.root.dir, p)
+		if err == nil {
+			each(filepath.ToSlash(rel))
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		v.find(dir, "%v", err)
+	}
 }
 
 type readerFunc func([]byte) (int, error)
