@@ -22,9 +22,12 @@ var ErrClientGone = errors.New("feed: the client process has ended")
 
 // Options are what a feed is started with.
 type Options struct {
-	Open      Opener        // nil is OpenLocal
-	Resources Resources     // defaults for what the client leaves open
-	Grace     time.Duration // how long Serve waits for work under way after the client has gone; 0 is half a second
+	Open      Opener    // nil is OpenLocal
+	Resources Resources // defaults for what the client leaves open
+	// Procs sets how many goroutines run at once; a program that is nothing but a feed gives runtime.GOMAXPROCS. Where
+	// readers fill every processor of the scheduler, a batch that is ready waits for one of them to be preempted.
+	Procs func(n int) int
+	Grace time.Duration // how long Serve waits for work under way after the client has gone; 0 is half a second
 }
 
 // openRequest is the first message of a client.
@@ -187,6 +190,9 @@ func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, in
 		for _, c := range q.Columns {
 			cols = append(cols, stream.Select{As: c[0], Name: c[1]})
 		}
+	}
+	if opt.Procs != nil {
+		opt.Procs(max(opt.Procs(0), threads+2))
 	}
 	engine, err := opt.Open(ctx, q.Root, stream.SetOptions{Columns: cols, Release: q.Release, Threads: threads, Memory: memory / 4})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 
 	"astropile/internal/feed"
@@ -53,5 +54,5 @@ func run(fd int) error {
 		}
 		return feed.OpenLocal(ctx, root, opt)
 	}
-	return feed.Serve(context.Background(), conn, feed.Options{Open: either, Resources: feed.Resources{Threads: 2, Memory: 256 << 20, Ranks: 1}})
+	return feed.Serve(context.Background(), conn, feed.Options{Open: either, Procs: runtime.GOMAXPROCS, Resources: feed.Resources{Threads: 2, Memory: 256 << 20, Ranks: 1}})
 }
