@@ -56,6 +56,11 @@ func Seal(ctx context.Context, dir string, opt SealOptions) (*SealReport, error)
 	if err != nil {
 		return nil, err
 	}
+	return sealInto(ctx, r, opt)
+}
+
+func sealInto(ctx context.Context, r root, opt SealOptions) (*SealReport, error) {
+	dir := r.dir
 	if _, err := os.Stat(r.path(stagingDir)); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: nothing is staged in %s: run `astropile import SRC --into %s` first", ErrNothing, dir, dir)
 	}
@@ -266,6 +271,10 @@ func Recover(_ context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	return recoverRoot(r)
+}
+
+func recoverRoot(r root) error {
 	if _, err := os.Stat(r.path(stagingDir)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

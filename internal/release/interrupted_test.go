@@ -1,0 +1,180 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var errDisk = errors.New("no space left on device")
+
+// failingDisk fails the operation number at, and all that follow if dead: then the process might as well have been killed
+// before it. It does not sync, because what it stands on is thrown away.
+type failingDisk struct {
+	osDisk
+	mu   sync.Mutex
+	n    int
+	at   int
+	dead bool
+}
+
+func (d *failingDisk) next() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.n++
+	if d.n == d.at || d.dead && d.at > 0 && d.n > d.at {
+		return errDisk
+	}
+	return nil
+}
+
+func (d *failingDisk) Create(name string) (diskFile, error) {
+	if err := d.next(); err != nil {
+		return nil, err
+	}
+	f, err := d.osDisk.Create(name)
+	return failingFile{f, d}, err
+}
+
+func (d *failingDisk) Rename(from, to string) error {
+	if err := d.next(); err != nil {
+		return err
+	}
+	return d.osDisk.Rename(from, to)
+}
+
+func (d *failingDisk) Remove(name string) error {
+	if err := d.next(); err != nil {
+		return err
+	}
+	return d.osDisk.Remove(name)
+}
+
+func (d *failingDisk) Sync(string) error { return d.next() }
+
+type failingFile struct {
+	diskFile
+	d *failingDisk
+}
+
+func (f failingFile) Write(b []byte) (int, error) {
+	if err := f.d.next(); err != nil {
+		n, _ := f.diskFile.Write(b[:len(b)/2])
+		return n, err
+	}
+	return f.diskFile.Write(b)
+}
+
+func (f failingFile) Sync() error { return f.d.next() }
+
+func (f failingFile) Close() error {
+	return errors.Join(f.diskFile.Close(), f.d.next())
+}
+
+// publish imports the survey of a release and seals it.
+func publish(r root, n int) error {
+	if _, err := importInto(context.Background(), r, chapter(n), ImportOptions{Name: "sample", ShardSize: 64 << 10, Jobs: 1, Tool: "astropile test"}); err != nil {
+		return err
+	}
+	_, err := sealInto(context.Background(), r, seal(n))
+	return err
+}
+
+// chapter is what release n adds: two pixels, of which the second release shares one with the first.
+func chapter(n int) *Survey {
+	return sampleSurvey(&file{name: string(rune('a'+n)) + ".h5", objects: slices.Concat(objects(string(rune('a'+n)), 12, 45, 5, 2), objects(string(rune('m'+n)), 5, 100+50*float64(n), 5, 2))})
+}
+
+func TestAFailureAtAnyOperationLeavesARootThatGoesOn(t *testing.T) {
+	base := t.TempDir()
+	plain := func(dir string) root { return root{dir, &failingDisk{}} }
+	var states []string // with 0, 1 and 2 releases
+	for n := range 3 {
+		dir := filepath.Join(base, "state", string(rune('0'+n)))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			copyTree(t, states[n-1], dir)
+			if err := publish(plain(dir), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		states = append(states, dir)
+	}
+	for n := 1; n <= 2; n++ {
+		before, want := tree(t, states[n-1]), tree(t, states[n])
+		for _, dead := range []bool{false, true} {
+			step := 1 // every operation
+			if testing.Short() {
+				step = 13
+			} else if !dead {
+				step = 3
+			}
+			for at := 1; ; at += step {
+				if at > 2000 {
+					t.Fatal("the operations do not end")
+				}
+				dir := filepath.Join(base, "work")
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+				copyTree(t, states[n-1], dir)
+				d := &failingDisk{at: at, dead: dead}
+				failed := publish(root{dir, d}, n)
+				if d.n < at {
+					if failed != nil {
+						t.Fatal(failed)
+					}
+					t.Logf("release %d, dead %t: %d operations", n, dead, d.n)
+					break
+				}
+				if failed != nil && !errors.Is(failed, errDisk) {
+					t.Fatalf("release %d, operation %d, dead %t: %v", n, at, dead, failed)
+				}
+				if failed == nil && dead {
+					t.Fatalf("release %d, operation %d: no error from a dead disk", n, at)
+				}
+				if err := recoverRoot(plain(dir)); err != nil {
+					t.Fatalf("release %d, operation %d, dead %t: recover: %v", n, at, dead, err)
+				}
+				after := tree(t, dir)
+				for p := range after {
+					if strings.HasSuffix(p, unfinished) && !strings.HasPrefix(p, stagingDir) {
+						t.Fatalf("release %d, operation %d, dead %t: %s is left", n, at, dead, p)
+					}
+				}
+				for p, h := range before {
+					if after[p] != h && !top(p) {
+						t.Fatalf("release %d, operation %d, dead %t: %s changed", n, at, dead, p)
+					}
+				}
+				if _, done := after["sample/releases/"+string(rune('0'+n))+"/release.json"]; !done {
+					for p, h := range after {
+						if !strings.HasPrefix(p, stagingDir) && before[p] != h {
+							t.Fatalf("release %d, operation %d, dead %t: %s was not rolled back", n, at, dead, p)
+						}
+					}
+					if err := publish(plain(dir), n); err != nil {
+						t.Fatalf("release %d, operation %d, dead %t: rerun: %v", n, at, dead, err)
+					}
+				}
+				if diff := differences(want, tree(t, dir)); diff != nil {
+					t.Fatalf("release %d, operation %d, dead %t: %v differ", n, at, dead, diff)
+				}
+			}
+		}
+	}
+}
+
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
