@@ -74,6 +74,9 @@ class _Loans:
         with contextlib.suppress(OSError):
             self.credit_sock.send(bytes((credit,)), socket.MSG_NOSIGNAL)
 
+    def __del__(self) -> None:
+        self.credit_sock.close()  # the session and its last loan are gone
+
 
 class Session:
     """One connection to a feed. Used by one thread at a time; ``slots`` given back may come from any."""
