@@ -61,7 +61,7 @@ func card(rel *catalog.Release, shards []catalog.Shard) []byte {
 	if d.HasSky() {
 		w("\nimport lsdb                             # cone searches and cross-matches\ncatalogue = lsdb.open_catalog(\"path\")\n")
 	}
-	w("```\n\nScalars are loaded by default in `lsdb`; ask for tensors with `columns=`.\n\n## Licence\n\n%s\n\n## Citation\n\n```\n%s\n```\n", d.Licence, strings.TrimSpace(strings.ReplaceAll(d.Citation, "```", "'''")))
+	w("```\n\nScalars are loaded by default in `lsdb`; ask for tensors with `columns=`. The numpy format of `datasets` widens integers and narrows floats; `with_format(\"arrow\")` keeps every type.\n\n## Licence\n\n%s\n\n## Citation\n\n```\n%s\n```\n", d.Licence, strings.TrimSpace(strings.ReplaceAll(d.Citation, "```", "'''")))
 	if d.DOI != "" {
 		w("\nDOI: %s\n", d.DOI)
 	}

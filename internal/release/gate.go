@@ -2,122 +2,123 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sort"
 
 	"astropile/internal/catalog"
 )
 
+// mark stands for the id of a row: what hashes alike is compared.
+type mark struct {
+	hash uint64
+	row  int32
+}
+
 // gate looks for ids that occur twice, here or in earlier releases, and leaves rows out where the caller wants that.
-// It notes each id by a keyed hash; what hashes alike is compared.
 func (im *importer) gate(ctx context.Context) error {
 	seed := maphash.MakeSeed()
-	seen := make(map[uint64]int32, len(im.rows)) // the first row of this import of a hash
-	more := map[uint64][]int32{}                 // further rows of other ids with that hash
-	var old map[uint64]bool                      // ids of earlier releases
-	var buf, other []byte
-	if im.parent != nil && im.opt.Duplicates != DuplicatesAll {
-		old = map[uint64]bool{}
-		d := im.ds.Column(im.ds.ID).DType
-		err := im.root.rows(ctx, im.parent, []string{im.ds.ID}, func(_ int, vs []*catalog.Vector, rows int) error {
-			for i := 0; i < rows; i++ {
-				buf = idText(buf[:0], d, vs[0], i)
-				old[maphash.Bytes(seed, buf)] = true
-			}
-			return nil
-		})
-		if err != nil {
+	marks, err := im.marks(ctx, seed)
+	if err != nil || im.opt.Duplicates == DuplicatesAll {
+		return err
+	}
+	drop, err := im.twins(marks)
+	if err != nil {
+		return err
+	}
+	if im.parent != nil {
+		if err := im.known(ctx, seed, marks, drop); err != nil {
 			return err
 		}
 	}
-	var suspects map[string]int // ids that may be in an earlier release
-	out := im.rows[:0]
-	for k := range im.rows {
-		if k%65536 == 0 {
-			im.progress("check ids", int64(k), int64(len(im.rows)))
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-		r := im.rows[k]
-		v := im.chunks[r.chunk].batch.Vectors[im.id]
-		if v.Null(int(r.at)) {
-			return fmt.Errorf("%w: %s has no id", ErrRefused, im.where(&r))
-		}
-		buf = im.rowID(buf[:0], &r)
-		if im.opt.Duplicates == DuplicatesAll {
-			out = append(out, r)
-			continue
-		}
-		h := maphash.Bytes(seed, buf)
-		twin := -1
-		first, ok := seen[h]
-		if ok {
-			for _, x := range append([]int32{first}, more[h]...) {
-				if other = im.rowID(other[:0], &out[x]); bytes.Equal(buf, other) {
-					twin = int(x)
-					break
-				}
-			}
-		}
-		if twin >= 0 {
-			if im.opt.Duplicates == DuplicatesError {
-				return fmt.Errorf("%w: the id %q occurs twice: in %s, and in %s; --duplicates first or all lets it pass", ErrRefused, buf, im.where(&out[twin]), im.where(&r))
-			}
-			im.repeated++
-			continue
-		}
-		if old[h] {
-			if suspects == nil {
-				suspects = map[string]int{}
-			}
-			suspects[string(buf)] = len(out)
-		}
-		if ok {
-			more[h] = append(more[h], int32(len(out)))
-		} else {
-			seen[h] = int32(len(out))
-		}
-		out = append(out, r)
-	}
-	im.rows = out
-	if len(suspects) > 0 {
-		if err := im.known(ctx, suspects); err != nil {
-			return err
-		}
-	}
+	k := -1
+	before := len(im.rows)
+	im.rows = slices.DeleteFunc(im.rows, func(row) bool { k++; return drop[k] })
+	im.repeated = int64(before - len(im.rows))
 	if len(im.rows) == 0 {
 		return fmt.Errorf("%w: every id of the inputs is in an earlier release", ErrNothing)
 	}
 	return nil
 }
 
-// known settles which of the suspects earlier releases really have, and leaves them out or refuses them.
-func (im *importer) known(ctx context.Context, suspects map[string]int) error {
+// marks lists the ids of all rows by their hash, and refuses rows without one.
+func (im *importer) marks(ctx context.Context, seed maphash.Seed) ([]mark, error) {
+	const step = 1 << 16
+	marks := make([]mark, len(im.rows))
+	var done counter
+	err := parallel(ctx, im.opt.Jobs, (len(im.rows)+step-1)/step, func(_ context.Context, k int) error {
+		var buf []byte
+		lo, hi := k*step, min((k+1)*step, len(im.rows))
+		for i := lo; i < hi; i++ {
+			r := &im.rows[i]
+			if im.chunks[r.chunk].batch.Vectors[im.id].Null(int(r.at)) {
+				return fmt.Errorf("%w: %s has no id", ErrRefused, im.where(r))
+			}
+			buf = im.rowID(buf[:0], r)
+			marks[i] = mark{maphash.Bytes(seed, buf), int32(i)}
+		}
+		im.progress("check ids", done.add(int64(hi-lo)), int64(len(im.rows)))
+		return nil
+	})
+	if err == nil && im.opt.Duplicates != DuplicatesAll {
+		slices.SortFunc(marks, func(a, b mark) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
+	}
+	return marks, err
+}
+
+// twins finds ids that occur more than once among the rows; all but the first are to be left out, or the import is refused.
+func (im *importer) twins(marks []mark) (drop []bool, err error) {
+	drop = make([]bool, len(im.rows))
+	first, second := int32(-1), int32(-1)
+	var a, b []byte
+	for lo, hi := 0, 0; lo < len(marks); lo = hi {
+		for hi = lo + 1; hi < len(marks) && marks[hi].hash == marks[lo].hash; hi++ {
+		}
+		for j := lo + 1; j < hi; j++ {
+			b = im.rowID(b[:0], &im.rows[marks[j].row])
+			for i := lo; i < j; i++ {
+				if drop[marks[i].row] {
+					continue
+				}
+				if a = im.rowID(a[:0], &im.rows[marks[i].row]); bytes.Equal(a, b) {
+					drop[marks[j].row] = true
+					if second < 0 || marks[j].row < second {
+						first, second = marks[i].row, marks[j].row
+					}
+					break
+				}
+			}
+		}
+	}
+	if second >= 0 && im.opt.Duplicates == DuplicatesError {
+		return nil, fmt.Errorf("%w: the id %q occurs twice: in %s, and in %s; --duplicates first or all lets it pass",
+			ErrRefused, im.rowID(nil, &im.rows[second]), im.where(&im.rows[first]), im.where(&im.rows[second]))
+	}
+	return drop, nil
+}
+
+// known finds rows whose id is in an earlier release.
+func (im *importer) known(ctx context.Context, seed maphash.Seed, marks []mark, drop []bool) error {
 	d := im.ds.Column(im.ds.ID).DType
-	var buf []byte
-	drop := map[int]bool{}
-	err := im.root.rows(ctx, im.parent, []string{im.ds.ID}, func(release int, vs []*catalog.Vector, rows int) error {
+	var buf, other []byte
+	return im.root.rows(ctx, im.parent, []string{im.ds.ID}, func(release int, vs []*catalog.Vector, rows int) error {
 		for i := 0; i < rows; i++ {
 			buf = idText(buf[:0], d, vs[0], i)
-			k, ok := suspects[string(buf)]
-			if !ok {
-				continue
+			h := maphash.Bytes(seed, buf)
+			for k := sort.Search(len(marks), func(k int) bool { return marks[k].hash >= h }); k < len(marks) && marks[k].hash == h; k++ {
+				r := &im.rows[marks[k].row]
+				if other = im.rowID(other[:0], r); !bytes.Equal(buf, other) {
+					continue
+				}
+				if im.opt.Duplicates == DuplicatesError {
+					return fmt.Errorf("%w: the id %q of %s is in release %d already; --duplicates first leaves it out", ErrRefused, buf, im.where(r), release)
+				}
+				drop[marks[k].row] = true
 			}
-			if im.opt.Duplicates == DuplicatesError {
-				return fmt.Errorf("%w: the id %q of %s is in release %d already; --duplicates first leaves it out", ErrRefused, buf, im.where(&im.rows[k]), release)
-			}
-			drop[k] = true
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	k := -1
-	im.rows = slices.DeleteFunc(im.rows, func(row) bool { k++; return drop[k] })
-	im.repeated += int64(len(drop))
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,12 +77,14 @@ type importer struct {
 	id      int              // column of the batches
 	ra, dec int              // -1 without positions
 
-	hashes [][32]byte
-	sizes  []int64
-	rank   []int // of each input in the order of Rel
-	rows   []row
-	chunks []*chunk
-	spool  *spool
+	hashes  [][32]byte
+	sizes   []int64
+	changed []time.Time // when each input was, as its file says
+	left    []bool      // inputs that are left out as damaged
+	rank    []int       // of each input in the order of Rel
+	rows    []row
+	chunks  []*chunk
+	spool   *spool
 
 	skipped  []string
 	repeated int64
@@ -107,6 +110,7 @@ func importInto(ctx context.Context, r root, s *Survey, opt ImportOptions) (rep 
 		return nil, err
 	}
 	defer unlock()
+	im.skipped = slices.Clone(s.Skipped)
 	if err := im.root.recover(); err != nil {
 		return nil, err
 	}
@@ -287,6 +291,7 @@ func describe(c *catalog.Column) string {
 func (im *importer) hash(ctx context.Context) error {
 	n := len(im.survey.Inputs)
 	im.hashes, im.sizes, im.rank = make([][32]byte, n), make([]int64, n), make([]int, n)
+	im.changed, im.left = make([]time.Time, n), make([]bool, n)
 	order := make([]int, n)
 	var total int64
 	for i, in := range im.survey.Inputs {
@@ -307,26 +312,31 @@ func (im *importer) hash(ctx context.Context) error {
 			im.sizes[i] = in.Bytes
 			return nil
 		}
+		st, err := os.Stat(in.Path)
+		if err != nil {
+			return err
+		}
 		sum, size, err := hashFile(ctx, in.Path)
 		if err != nil {
 			return err
 		}
-		im.hashes[i], im.sizes[i] = sum, size
+		im.hashes[i], im.sizes[i], im.changed[i] = sum, size, st.ModTime()
 		im.progress("hash inputs", done.add(size), total)
 		return nil
 	})
 }
 
-// inputs is inputs.parquet for the rows given; nil rows count none.
+// inputsTable is inputs.parquet: the inputs that were read, and the rows that each gave. Before any was read, rows is nil.
 func (im *importer) inputsTable(rows []int64) ([]byte, error) {
-	out := make([]catalog.Input, len(im.survey.Inputs))
+	var out []catalog.Input
 	for i, in := range im.survey.Inputs {
-		r := &out[im.rank[i]]
-		*r = catalog.Input{Path: in.Rel, Bytes: im.sizes[i], SHA256: im.hashes[i]}
-		if rows != nil {
-			r.Rows = rows[i]
+		if rows == nil {
+			out = append(out, catalog.Input{Path: in.Rel, Bytes: im.sizes[i], SHA256: im.hashes[i]})
+		} else if !im.left[i] {
+			out = append(out, catalog.Input{Path: in.Rel, Bytes: im.sizes[i], SHA256: im.hashes[i], Rows: rows[i]})
 		}
 	}
+	slices.SortFunc(out, func(a, b catalog.Input) int { return strings.Compare(a.Path, b.Path) })
 	return catalog.EncodeInputs(out, im.opt.Tool)
 }
 

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -51,10 +53,11 @@ func (im *importer) read(ctx context.Context) error {
 		chunks, err := im.readInput(ctx, i, workers, report)
 		done.add(inputs[i].Bytes)
 		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, ErrRefused) || !im.opt.SkipBad {
+			if ctx.Err() != nil || !errors.Is(err, ErrDamaged) || !im.opt.SkipBad {
 				return err
 			}
 			mu.Lock()
+			im.left[i] = true
 			im.skipped = append(im.skipped, fmt.Sprintf("%s: %v", inputs[i].Rel, err))
 			mu.Unlock()
 			return nil
@@ -81,6 +84,10 @@ func (im *importer) readInput(ctx context.Context, i, workers int, report func(s
 	damaged := func(err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		var file *fs.PathError
+		if g := graded(err); errors.Is(g, ErrRefused) || errors.Is(g, ErrDamaged) || errors.As(err, &file) {
+			return g
 		}
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -109,7 +116,23 @@ func (im *importer) readInput(ctx context.Context, i, workers int, report func(s
 		chunks = append(chunks, &chunk{input: i, first: lo, batch: b})
 		report(float64(hi) / float64(rows))
 	}
-	return chunks, nil
+	return chunks, im.unchanged(i)
+}
+
+// unchanged makes sure that the file that was read is the one that was hashed.
+func (im *importer) unchanged(i int) error {
+	in := &im.survey.Inputs[i]
+	if in.Path == "" {
+		return nil
+	}
+	st, err := os.Stat(in.Path)
+	if err != nil {
+		return err
+	}
+	if st.Size() != im.sizes[i] || !st.ModTime().Equal(im.changed[i]) {
+		return fmt.Errorf("%w: %s changed while it was read; import again when nothing writes to it", ErrRefused, in.Path)
+	}
+	return nil
 }
 
 // index lists the rows with their place and size.
@@ -129,6 +152,7 @@ func (im *importer) index() error {
 	for k, c := range im.chunks {
 		starts[k+1] = starts[k] + c.batch.Rows
 	}
+	given := slices.IndexFunc(im.survey.Columns, func(c catalog.Column) bool { return c.Name == healpixColumn })
 	return parallel(context.Background(), im.opt.Jobs, len(im.chunks), func(_ context.Context, k int) error {
 		c := im.chunks[k]
 		var bad []int64
@@ -141,6 +165,9 @@ func (im *importer) index() error {
 				p, err := im.place(c.batch, i)
 				if err != nil {
 					bad = append(bad, c.first+int64(i))
+				} else if given >= 0 && !im.agrees(c.batch, given, i) {
+					return fmt.Errorf("%w: %s: column %q of row %d is not the HEALPix pixel of its position at order 29; give it another name in the recipe (rename: {%s: other_name}), or leave it out (drop: [%s])",
+						ErrRefused, im.survey.Inputs[c.input].Rel, healpixColumn, c.first+int64(i), healpixColumn, healpixColumn)
 				}
 				r.hpx = p
 			}
@@ -171,6 +198,25 @@ func (im *importer) place(b *catalog.Batch, i int) (int64, error) {
 	return sky.Healpix29(ra, dec)
 }
 
+// samePlace is how far, in degrees, a pixel's centre may be from a position for the pixel to be that of the position: other
+// programs decide edges otherwise, and some place rows by coordinates of lower precision.
+const samePlace = 1e-3
+
+// agrees says whether the inputs' own _healpix_29 of a row means what ours does.
+func (im *importer) agrees(b *catalog.Batch, column, i int) bool {
+	c, v := &im.survey.Columns[column], b.Vectors[column]
+	if c.Kind != catalog.Scalar || c.DType != catalog.Int64 || v.Null(i) {
+		return false
+	}
+	ra, dec, err := sky.Center(sky.MaxOrder, int64(binary.LittleEndian.Uint64(v.Data[8*i:])))
+	if err != nil {
+		return false
+	}
+	x, _ := number(im.survey.Columns[im.ra].DType, b.Vectors[im.ra], i)
+	y, _ := number(im.survey.Columns[im.dec].DType, b.Vectors[im.dec], i)
+	return sky.Separation(ra, dec, x, y) < samePlace
+}
+
 func number(d catalog.DType, v *catalog.Vector, i int) (float64, bool) {
 	if v.Null(i) {
 		return 0, false
@@ -180,6 +226,10 @@ func number(d catalog.DType, v *catalog.Vector, i int) (float64, bool) {
 		return math.Float64frombits(binary.LittleEndian.Uint64(v.Data[8*i:])), true
 	case catalog.Float32:
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:]))), true
+	case catalog.Int32:
+		return float64(int32(binary.LittleEndian.Uint32(v.Data[4*i:]))), true
+	case catalog.Int64:
+		return float64(int64(binary.LittleEndian.Uint64(v.Data[8*i:]))), true
 	}
 	return 0, false
 }
@@ -219,6 +269,17 @@ func (im *importer) rowID(dst []byte, r *row) []byte {
 func (im *importer) where(r *row) string {
 	c := im.chunks[r.chunk]
 	return fmt.Sprintf("%s, row %d", im.survey.Inputs[c.input].Rel, c.first+int64(r.at))
+}
+
+// used is how many inputs were read whole.
+func (im *importer) used() int {
+	n := 0
+	for _, left := range im.left {
+		if !left {
+			n++
+		}
+	}
+	return n
 }
 
 func (im *importer) skippedText() string {

@@ -12,6 +12,7 @@ import (
 
 	"astropile/internal/catalog"
 	"astropile/internal/survey"
+	"astropile/internal/survey/hdf5"
 )
 
 // Records gives the rows of one input, in the columns of its Survey. It is used by one goroutine at a time.
@@ -38,36 +39,71 @@ type Survey struct {
 	Columns     []catalog.Column // layout may be set to ask for it; codecs are chosen
 	ID, RA, Dec string           // RA and Dec are empty without positions
 	Inputs      []Input
-	Recipe      []byte // kept with the release, and taken by the next import; may be nil
+	Recipe      []byte   // kept with the release, and taken by the next import; may be nil
+	Skipped     []string // inputs that were left out as damaged before the import
 }
 
-// FromFiles is the survey in HDF5 files: sources are files or folders. Without a recipe the one that the root's last
-// release keeps is taken, and for a first release it is inferred.
-func FromFiles(ctx context.Context, dir string, sources []string, recipe *survey.Recipe) (*Survey, []survey.Warning, error) {
+// FilesOptions say how survey files are taken.
+type FilesOptions struct {
+	Recipe   *survey.Recipe // nil: the one that the root's last release keeps, and for a first release an inferred one
+	SkipBad  bool           // leave damaged files out and list them
+	Progress Progress
+}
+
+// FromFiles is the survey in HDF5 files; sources are files or folders. The error wraps ErrRefused where columns or
+// positions do not fit, ErrDamaged where a file does not decode.
+func FromFiles(ctx context.Context, dir string, sources []string, opt FilesOptions) (*Survey, []survey.Warning, error) {
 	inputs, err := survey.Discover(sources)
 	if err != nil {
 		return nil, nil, err
 	}
+	recipe := opt.Recipe
 	if recipe == nil {
 		if recipe, err = keptRecipe(dir); err != nil {
 			return nil, nil, err
 		}
 	}
-	r, warnings, err := survey.InspectInputs(ctx, inputs, survey.InspectOptions{Recipe: recipe})
+	s := &Survey{}
+	bad := map[string]bool{}
+	inspect := survey.InspectOptions{Recipe: recipe}
+	if opt.Progress != nil {
+		inspect.Progress = func(done, total int) { opt.Progress("inspect files", int64(done), int64(total)) }
+	}
+	if opt.SkipBad {
+		inspect.Bad = func(in survey.Input, err error) bool {
+			bad[in.Rel] = true
+			s.Skipped = append(s.Skipped, fmt.Sprintf("%s: %v", in.Rel, err))
+			return true
+		}
+	}
+	r, warnings, err := survey.InspectInputs(ctx, inputs, inspect)
 	if err != nil {
+		return nil, warnings, graded(err)
+	}
+	if s.Recipe, err = r.Marshal(); err != nil {
 		return nil, warnings, err
 	}
-	text, err := r.Marshal()
-	if err != nil {
-		return nil, warnings, err
-	}
-	s := &Survey{Columns: r.Columns(), ID: r.ID, RA: r.RA, Dec: r.Dec, Recipe: text}
+	s.Columns, s.ID, s.RA, s.Dec = r.Columns(), r.ID, r.RA, r.Dec
 	for _, in := range inputs {
+		if bad[in.Rel] {
+			continue
+		}
 		s.Inputs = append(s.Inputs, Input{Rel: in.Rel, Path: in.Path, Bytes: in.Bytes, Open: func(ctx context.Context, workers int) (Records, error) {
 			return survey.Open(ctx, in, r, survey.Workers(workers))
 		}})
 	}
 	return s, warnings, nil
+}
+
+// graded says of a survey's error whether a gate refuses or bytes are damaged.
+func graded(err error) error {
+	switch {
+	case errors.Is(err, hdf5.ErrCorrupt), errors.Is(err, hdf5.ErrNotHDF5):
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	case errors.Is(err, survey.ErrPosition), errors.Is(err, survey.ErrMapping), errors.Is(err, survey.ErrValue), errors.Is(err, survey.ErrRecipe), errors.Is(err, hdf5.ErrUnsupported):
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return err
 }
 
 const recipeFile = "recipe.yaml"

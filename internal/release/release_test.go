@@ -288,7 +288,7 @@ func TestADamagedInputStopsTheImportOrIsLeftOut(t *testing.T) {
 	opt := smallShards
 	opt.SkipBad = true
 	rep := mustImport(t, dir, files(), opt)
-	if rep.Rows != 20 || len(rep.Skipped) != 1 || !strings.Contains(rep.Skipped[0], "bad.h5") || !strings.Contains(rep.Skipped[0], broken.Error()) {
+	if rep.Rows != 20 || rep.Inputs != 1 || len(rep.Skipped) != 1 || !strings.Contains(rep.Skipped[0], "bad.h5") || !strings.Contains(rep.Skipped[0], broken.Error()) {
 		t.Fatalf("report %+v", rep)
 	}
 	if s := mustSeal(t, dir, 1); len(s.Skipped) != 1 {
@@ -455,14 +455,15 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 
 // TestAppendsOfAHundredTimesTheFirstRelease appends until a pixel has outgrown its shard size; expecting growth prevents it.
 func TestAppendsOfAHundredTimesTheFirstRelease(t *testing.T) {
-	const rows, appends = 60, 10 // each append is ten times the first release
+	const rows = 60
+	times := []int{5, 15, 30, 50} // the first release
 	grow := func(dir string, expect int) (warned bool, err error) {
 		opt := smallShards
 		opt.Expect = expect
 		mustImport(t, dir, sampleSurvey(&file{name: "0.h5", objects: objects("first", rows, 40, 5, 8)}), opt)
 		mustSeal(t, dir, 1)
-		for n := 2; n <= appends+1; n++ {
-			f := &file{name: fmt.Sprintf("%d.h5", n), objects: objects(fmt.Sprintf("%02d-", n), 10*rows, 40, 5, 8)}
+		for k, n := range times {
+			f := &file{name: fmt.Sprintf("%d.h5", k+1), objects: objects(fmt.Sprintf("%02d-", k), n*rows, 40, 5, 8)}
 			rep, err := Import(ctx, dir, sampleSurvey(f), ImportOptions{Jobs: 2, Tool: "astropile test"})
 			if err != nil {
 				return warned, err
@@ -473,7 +474,7 @@ func TestAppendsOfAHundredTimesTheFirstRelease(t *testing.T) {
 				}
 			}
 			warned = warned || len(rep.Growth) > 0
-			mustSeal(t, dir, n)
+			mustSeal(t, dir, k+2)
 		}
 		return warned, nil
 	}
@@ -487,7 +488,7 @@ func TestAppendsOfAHundredTimesTheFirstRelease(t *testing.T) {
 	if warned, err := grow(many, 32); warned || err != nil {
 		t.Errorf("with --expect 32x: warned %t, then %v", warned, err)
 	}
-	if v := mustVerify(t, many); v.Rows != rows+appends*10*rows {
+	if v := mustVerify(t, many); v.Rows != 101*rows {
 		t.Errorf("%d rows", v.Rows)
 	}
 }

@@ -57,7 +57,7 @@ func (im *importer) stage(ctx context.Context) (*ImportReport, error) {
 	if j.Key, err = im.key(); err != nil {
 		return nil, err
 	}
-	rep := &ImportReport{Release: im.n, Name: im.ds.Name, Inputs: len(im.survey.Inputs), Repeated: im.repeated, Skipped: im.skipped, Growth: growth, Shards: len(shards)}
+	rep := &ImportReport{Release: im.n, Name: im.ds.Name, Inputs: im.used(), Repeated: im.repeated, Skipped: im.skipped, Growth: growth, Shards: len(shards)}
 	for _, k := range order {
 		j.Shards = append(j.Shards, shards[k])
 		rep.Rows += shards[k].Rows
