@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -43,7 +42,7 @@ func newFeedCommand() *cobra.Command {
 			if unix.SchedGetaffinity(0, &set) == nil {
 				cpus = set.Count()
 			}
-			return feed.Serve(cmd.Context(), conn, feed.Options{Procs: runtime.GOMAXPROCS, Resources: feed.Limits(os.DirFS("/"), os.Getenv, cpus)})
+			return feed.Serve(cmd.Context(), conn, feed.Options{Own: true, Resources: feed.Limits(os.DirFS("/"), os.Getenv, cpus)})
 		},
 	}
 	cmd.Flags().IntVar(&fd, "fd", -1, "descriptor of the socket to the client")

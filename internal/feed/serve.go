@@ -24,9 +24,8 @@ var ErrClientGone = errors.New("feed: the client process has ended")
 type Options struct {
 	Open      Opener    // nil is OpenLocal
 	Resources Resources // defaults for what the client leaves open
-	// Procs sets how many goroutines run at once; a program that is nothing but a feed gives runtime.GOMAXPROCS. Where
-	// readers fill every processor of the scheduler, a batch that is ready waits for one of them to be preempted.
-	Procs func(n int) int
+	// Own says that the process is nothing but a feed: Serve may then set how its threads are scheduled.
+	Own   bool
 	Grace time.Duration // how long Serve waits for work under way after the client has gone; 0 is half a second
 }
 
@@ -191,8 +190,8 @@ func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, in
 			cols = append(cols, stream.Select{As: c[0], Name: c[1]})
 		}
 	}
-	if opt.Procs != nil {
-		opt.Procs(max(opt.Procs(0), threads+2))
+	if opt.Own {
+		schedule(threads)
 	}
 	engine, err := opt.Open(ctx, q.Root, stream.SetOptions{Columns: cols, Release: q.Release, Threads: threads, Memory: memory / 4})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"strings"
 
 	"astropile/internal/feed"
@@ -54,5 +53,5 @@ func run(fd int) error {
 		}
 		return feed.OpenLocal(ctx, root, opt)
 	}
-	return feed.Serve(context.Background(), conn, feed.Options{Open: either, Procs: runtime.GOMAXPROCS, Resources: feed.Resources{Threads: 2, Memory: 256 << 20, Ranks: 1}})
+	return feed.Serve(context.Background(), conn, feed.Options{Open: either, Own: true, Resources: feed.Resources{Threads: 2, Memory: 256 << 20, Ranks: 1}})
 }
