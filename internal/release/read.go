@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"astropile/internal/catalog"
@@ -75,7 +76,7 @@ func (im *importer) read(ctx context.Context) error {
 	if len(im.chunks) > math.MaxInt32 {
 		return fmt.Errorf("%w: %d runs of rows, at most %d", ErrRefused, len(im.chunks), math.MaxInt32)
 	}
-	return im.index()
+	return im.index(ctx)
 }
 
 // readInput reads one input whole.
@@ -136,7 +137,7 @@ func (im *importer) unchanged(i int) error {
 }
 
 // index lists the rows with their place and size.
-func (im *importer) index() error {
+func (im *importer) index(ctx context.Context) error {
 	n := 0
 	for _, c := range im.chunks {
 		n += c.batch.Rows
@@ -153,9 +154,9 @@ func (im *importer) index() error {
 		starts[k+1] = starts[k] + c.batch.Rows
 	}
 	given := slices.IndexFunc(im.survey.Columns, func(c catalog.Column) bool { return c.Name == healpixColumn })
-	return parallel(context.Background(), im.opt.Jobs, len(im.chunks), func(_ context.Context, k int) error {
+	off, other := make([][]int64, len(im.chunks)), make([][]int64, len(im.chunks)) // rows of the inputs that are refused
+	err := parallel(ctx, im.opt.Jobs, len(im.chunks), func(_ context.Context, k int) error {
 		c := im.chunks[k]
-		var bad []int64
 		for i := 0; i < c.batch.Rows; i++ {
 			r := &im.rows[starts[k]+i]
 			r.chunk, r.at = int32(k), int32(i)
@@ -164,10 +165,9 @@ func (im *importer) index() error {
 				r.payload = 8
 				p, err := im.place(c.batch, i)
 				if err != nil {
-					bad = append(bad, c.first+int64(i))
+					off[k] = append(off[k], c.first+int64(i))
 				} else if given >= 0 && !im.agrees(c.batch, given, i) {
-					return fmt.Errorf("%w: %s: column %q of row %d is not the HEALPix pixel of its position at order 29; give it another name in the recipe (rename: {%s: other_name}), or leave it out (drop: [%s])",
-						ErrRefused, im.survey.Inputs[c.input].Rel, healpixColumn, c.first+int64(i), healpixColumn, healpixColumn)
+					other[k] = append(other[k], c.first+int64(i))
 				}
 				r.hpx = p
 			}
@@ -178,15 +178,54 @@ func (im *importer) index() error {
 				r.payload += v.Payload(&im.survey.Columns[x], i)
 			}
 		}
-		if len(bad) > 0 {
-			more := ""
-			if len(bad) > 10 {
-				more, bad = fmt.Sprintf(" and %d more", len(bad)-10), bad[:10]
-			}
-			return fmt.Errorf("%w: %s: rows %v%s have no position on the sky (%s, %s); correct them, or import with --no-sky", ErrRefused, im.survey.Inputs[c.input].Rel, bad, more, im.survey.RA, im.survey.Dec)
-		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	if rows := im.named(off); rows != "" {
+		return fmt.Errorf("%w: %s: no position on the sky (%s, %s); correct them, or import with --no-sky", ErrRefused, rows, im.survey.RA, im.survey.Dec)
+	}
+	if rows := im.named(other); rows != "" {
+		return fmt.Errorf("%w: %s: column %q is not the HEALPix pixel of the position at order 29; give it another name in the recipe (rename: {%s: other_name}), or leave it out (drop: [%s])",
+			ErrRefused, rows, healpixColumn, healpixColumn, healpixColumn)
+	}
+	return nil
+}
+
+// named names rows, listed by chunk, of the first input that has any.
+func (im *importer) named(rows [][]int64) string {
+	const most = 10
+	var list []string
+	first, more, inputs := -1, 0, map[int]bool{}
+	for k, r := range rows {
+		if len(r) == 0 {
+			continue
+		}
+		in := im.chunks[k].input
+		inputs[in] = true
+		if first < 0 {
+			first = in
+		}
+		for _, n := range r {
+			if in == first && len(list) < most {
+				list = append(list, strconv.FormatInt(n, 10))
+			} else if in == first {
+				more++
+			}
+		}
+	}
+	if first < 0 {
+		return ""
+	}
+	s := fmt.Sprintf("%s, rows %s", im.survey.Inputs[first].Rel, strings.Join(list, ", "))
+	if more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	if len(inputs) > 1 {
+		s += fmt.Sprintf(" (and rows of %d other files)", len(inputs)-1)
+	}
+	return s
 }
 
 func (im *importer) place(b *catalog.Batch, i int) (int64, error) {

@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"astropile/internal/catalog"
+	"astropile/internal/sky"
 )
 
 var ctx = context.Background()
@@ -221,7 +223,7 @@ func TestRowsWithoutAPositionAreRefusedByFileAndRow(t *testing.T) {
 	f := &file{name: "a.h5", objects: objects("a", 20, 10, 10, 1)}
 	f.objects[9].ra, f.objects[17].dec = math.NaN(), 91
 	_, err := Import(ctx, dir, sampleSurvey(f), smallShards)
-	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "a.h5") || !strings.Contains(err.Error(), "9") {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "a.h5, rows 9, 17:") {
 		t.Fatalf("got %v", err)
 	}
 	if left := tree(t, dir); len(left) != 0 {
@@ -232,6 +234,73 @@ func TestRowsWithoutAPositionAreRefusedByFileAndRow(t *testing.T) {
 	mustImport(t, dir, s, smallShards)
 	mustSeal(t, dir, 1)
 	mustVerify(t, dir)
+}
+
+func TestTheInputsOwnHealpixColumnIsTakenOnlyWhereItAgrees(t *testing.T) {
+	f := &file{name: "a.h5", objects: objects("a", 20, 10, 10, 1)}
+	with := func(shift int64) *Survey {
+		s := sampleSurvey(f)
+		s.Columns = append(s.Columns, catalog.Column{Name: healpixColumn, Kind: catalog.Scalar, DType: catalog.Int64})
+		s.Inputs[0].Open = func(context.Context, int) (Records, error) { return &placedFile{f, shift}, nil }
+		return s
+	}
+	dir := filepath.Join(t.TempDir(), "sample")
+	_, err := Import(ctx, dir, with(1<<40), smallShards)
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "a.h5, rows 0, 1,") || !strings.Contains(err.Error(), "rename:") {
+		t.Fatalf("got %v", err)
+	}
+	mustImport(t, dir, with(1), smallShards) // a neighbour: another program's edge
+	mustSeal(t, dir, 1)
+	plain := filepath.Join(t.TempDir(), "sample")
+	mustImport(t, plain, sampleSurvey(f), smallShards)
+	mustSeal(t, plain, 1)
+	if d := differences(tree(t, dir), tree(t, plain)); d != nil {
+		t.Fatalf("these differ from a release of the same rows without the column: %v", d)
+	}
+}
+
+// placedFile has a _healpix_29 of its own, moved by some pixels.
+type placedFile struct {
+	*file
+	shift int64
+}
+
+func (f *placedFile) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, error) {
+	b, err := f.file.Read(ctx, lo, hi)
+	if err != nil {
+		return nil, err
+	}
+	c := catalog.Column{Name: healpixColumn, Kind: catalog.Scalar, DType: catalog.Int64}
+	v := &catalog.Vector{Rows: b.Rows}
+	for _, o := range f.objects[lo:hi] {
+		h, err := sky.Healpix29(o.ra, o.dec)
+		if err != nil {
+			return nil, err
+		}
+		v.Data = binary.LittleEndian.AppendUint64(v.Data, uint64(h^f.shift))
+	}
+	b.Columns, b.Vectors = append(b.Columns, c), append(b.Vectors, v)
+	return b, nil
+}
+
+func TestAnInputThatChangesWhileItIsReadIsRefused(t *testing.T) {
+	base := t.TempDir()
+	dir, p := filepath.Join(base, "sample"), filepath.Join(base, "a.h5")
+	if err := os.WriteFile(p, []byte("before"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := sampleSurvey(&file{name: "a.h5", objects: objects("a", 20, 10, 10, 1)})
+	s.Inputs[0].Path = p
+	open := s.Inputs[0].Open
+	s.Inputs[0].Open = func(ctx context.Context, workers int) (Records, error) {
+		if err := os.WriteFile(p, []byte("and after"), 0o644); err != nil {
+			return nil, err
+		}
+		return open(ctx, workers)
+	}
+	if _, err := Import(ctx, dir, s, smallShards); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), p) {
+		t.Fatalf("got %v", err)
+	}
 }
 
 func TestDataWithoutSkyKeepsTheOrderOfItsInput(t *testing.T) {
