@@ -53,7 +53,9 @@ grow: a pixel that has been cut is never cut again.`,
 				}
 				r.NoSky = true
 			}
-			s, warnings, err := release.FromFiles(cmd.Context(), o.into, src, r)
+			report, end := a.progress()
+			s, warnings, err := release.FromFiles(cmd.Context(), o.into, src, release.FilesOptions{Recipe: r, SkipBad: o.skipBad, Progress: report})
+			end()
 			a.warn(warnings)
 			if err != nil {
 				return err

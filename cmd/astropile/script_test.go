@@ -29,8 +29,9 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exit": cmdExit,
-			"flip": cmdFlip,
+			"exit":     cmdExit,
+			"flip":     cmdFlip,
+			"truncate": cmdTruncate,
 		},
 	})
 }
@@ -79,4 +80,14 @@ func cmdFlip(ts *testscript.TestScript, neg bool, args []string) {
 	b[at] ^= 1
 	ts.Check(os.WriteFile(files[0], b, 0o644))
 	fmt.Fprintf(ts.Stdout(), "flipped %s\n", filepath.Base(files[0]))
+}
+
+// cmdTruncate cuts a file: truncate FILE BYTES
+func cmdTruncate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: truncate FILE BYTES")
+	}
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), n))
 }
