@@ -187,7 +187,7 @@ func TestBatchesComeInOrderThroughEveryTransport(t *testing.T) {
 					}
 					break
 				}
-				if h.kind != 66 || h.flags>>16 != 4 {
+				if h.kind != 66 || h.flags>>16 != 16 {
 					t.Fatalf("message %d, flags %x: %s", h.kind, h.flags, body)
 				}
 				if len(body) > 0 {

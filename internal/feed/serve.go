@@ -37,13 +37,18 @@ type openRequest struct {
 	Release   int         `json:"release"` // 0 is the latest
 	Threads   int         `json:"threads"` // 0 is the default
 	Memory    int64       `json:"memory"`  // bytes; 0 is the default
-	Slots     int         `json:"slots"`   // of a stream; 0 is the default
+	Slots     int         `json:"slots"`   // of a stream; 0 lets the feed choose
 	Transport Transport   `json:"transport"`
 }
 
-// defaultSlots is the number of slots of a stream: one that the caller still holds, one it is given, one ready and one
-// being filled. More do not run faster, and leave the last-level cache.
-const defaultSlots = 4
+// The slots of a stream: one that the caller still holds, one it is given, one ready and one being filled. More large
+// ones do not run faster, and leave the last-level cache; of small ones there are more, so that reading goes on while a
+// batch changes hands, as long as all of them fit cachedBytes.
+const (
+	fewSlots    = 4
+	manySlots   = 16
+	cachedBytes = 32 << 20
+)
 
 // minMemory is the least budget of a feed, in bytes.
 const minMemory = 16 << 20
@@ -129,10 +134,6 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 			_ = engine.Close()
 		}()
 	}()
-	slots := q.Slots
-	if slots == 0 {
-		slots = defaultSlots
-	}
 	slotMemory := &budget{max: most}
 	for {
 		m, err := l.receive()
@@ -155,7 +156,7 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 			_ = conn.Close()
 			return err
 		}
-		s := &session{link: link{conn: conn}, credits: credits, engine: engine, kind: q.Transport, budget: slotMemory, slots: slots}
+		s := &session{link: link{conn: conn}, credits: credits, engine: engine, kind: q.Transport, budget: slotMemory, slots: q.Slots}
 		sessions.Add(1)
 		go func() {
 			defer sessions.Done()

@@ -51,7 +51,7 @@ type session struct {
 	engine  Engine
 	kind    Transport
 	budget  *budget
-	slots   int
+	slots   int // of a stream; 0 lets the batch's size decide
 
 	pool     *pool
 	layout   []byte // the last one sent
@@ -232,7 +232,11 @@ func (s *session) planSlots(batch int) (int, error) {
 		return 0, fmt.Errorf("%w: two batches of %d rows take %d MiB, memory= leaves %d MiB for them; give a larger memory=, a smaller batch or fewer columns",
 			ErrMemory, batch, 2*size>>20, s.budget.max>>20)
 	}
-	return int(min(s.budget.max/size, int64(s.slots))), nil
+	slots := int64(s.slots)
+	if slots == 0 {
+		slots = min(max(cachedBytes/size, fewSlots), manySlots)
+	}
+	return int(min(s.budget.max/size, slots)), nil
 }
 
 // maxBatchBytes bounds one batch.

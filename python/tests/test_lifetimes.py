@@ -78,7 +78,7 @@ def test_keeping_every_batch_gives_copies_and_never_changes_one(made_up: Any) ->
     ds = made_up(rows=20_000, side=16, columns=["row", "image"])
     kept = list(ds.batches(500))
     assert len(kept) == 40
-    assert ds._idle[0][1].copies >= 30
+    assert ds._idle[0][1].copies >= 24
     for k, batch in enumerate(kept):
         assert batch["row"].tolist() == list(range(500 * k, 500 * (k + 1)))
         assert np.array_equal(batch["image"][:, 0, 0, 0], batch["row"].astype(np.float32))
