@@ -89,6 +89,7 @@ type scratch struct {
 	decoded [2][]byte
 	turn    int
 	inflate inflater
+	window  window
 }
 
 func resize(b []byte, n uint64) []byte {

@@ -56,12 +56,19 @@ func (f *File) fractalHeap(addr uint64) (*fractalHeap, error) {
 	c.skip(2)
 	h.root = c.offset()
 	h.rows = c.u16()
-	if c.err == nil && filters != 0 {
-		return nil, f.unsupported(addr, "filtered fractal heap")
+	if c.err == nil && filters != 0 { // the root block's stored size, its filter mask, and the pipeline
+		at := c.pos
+		if c, err = f.block(addr, uint64(size+f.lengthSize+4+filters)); err != nil {
+			return nil, err
+		}
+		c.skip(at + f.lengthSize + 4 + filters)
 	}
 	c.checksum("fractal heap header")
 	if c.err != nil {
 		return nil, c.err
+	}
+	if filters != 0 {
+		return nil, f.unsupported(addr, "filtered fractal heap")
 	}
 	powers := bits.OnesCount64(h.start) == 1 && bits.OnesCount64(h.maxDirect) == 1 && bits.OnesCount(uint(h.width)) == 1
 	if !powers || h.start > h.maxDirect || h.maxDirect > MaxMetadata || maxBits > 64 || h.idSize < 1 {
@@ -148,7 +155,7 @@ func (h *fractalHeap) inDirect(addr, from, size, at, n uint64) (*cursor, error) 
 			return nil, err
 		}
 		c.signature("FHDB")
-		if h.hashed && c.err == nil {
+		if h.hashed && c.err == nil && !f.unverified {
 			field := c.b[head-4 : head]
 			stored := le.Uint32(field)
 			clear(field)

@@ -232,3 +232,5 @@ func TestEveryValueOfACorpusReadsAsWithH5py(t *testing.T) {
 	}
 	checkFolder(t, dir)
 }
+
+func TestEveryGoldenValueReadsAsWithH5py(t *testing.T) { checkFolder(t, "testdata") }

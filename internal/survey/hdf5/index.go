@@ -328,7 +328,7 @@ func (b *indexReader) fixedArray() error {
 	if err != nil {
 		return err
 	}
-	return b.pages(data+head+(pages+7)/8+sumSize, bitmap, pages, page, n, size, client, 0)
+	return b.pages(data+head+(pages+7)/8+sumSize, bitmap, 0, pages, page, n, size, client, 0)
 }
 
 // arrayBlock reads a data block without pages: head, elements, checksum.
@@ -359,13 +359,14 @@ func (b *indexReader) pagedHead(addr uint64, signature string, head, bitmap uint
 	return c.b[head : head+bitmap], c.err
 }
 
-// pages reads the pages that bitmap says were written. n counts the elements of all.
-func (b *indexReader) pages(addr uint64, bitmap []byte, pages, page, n uint64, size, client int, base uint64) error {
+// pages reads the pages that bitmap, from firstBit on, says were written. n counts the elements of all.
+func (b *indexReader) pages(addr uint64, bitmap []byte, firstBit, pages, page, n uint64, size, client int, base uint64) error {
 	for p := range pages {
-		if p/8 >= uint64(len(bitmap)) {
+		bit := firstBit + p
+		if bit/8 >= uint64(len(bitmap)) {
 			break
 		}
-		if bitmap[p/8]&(0x80>>(p%8)) == 0 {
+		if bitmap[bit/8]&(0x80>>(bit%8)) == 0 {
 			continue
 		}
 		count := min(page, n-p*page)
@@ -460,7 +461,7 @@ func (b *indexReader) extensibleIndex(addr uint64, e *extensible) error {
 		each := e.smallestBlock << ((s + 1) / 2)
 		if s < e.superInIndex {
 			for range blocks {
-				if err := b.dataBlock(c.offset(), e, each, base, nil); err != nil {
+				if err := b.dataBlock(c.offset(), e, each, base, nil, 0); err != nil {
 					return err
 				}
 				base += each
@@ -504,14 +505,15 @@ func (b *indexReader) superBlock(addr uint64, e *extensible, blocks, each, base 
 	c.pos = int(head)
 	bitmaps := c.bytes(int(blocks * perBlock))
 	for k := range blocks {
-		if err := b.dataBlock(c.offset(), e, each, base+k*each, bitmaps[k*perBlock:(k+1)*perBlock]); err != nil {
+		// Each block has whole bytes of bitmap, yet the bits of all stand one behind the other without gaps.
+		if err := b.dataBlock(c.offset(), e, each, base+k*each, bitmaps, k*(each/e.page)); err != nil {
 			return err
 		}
 	}
 	return c.err
 }
 
-func (b *indexReader) dataBlock(addr uint64, e *extensible, n, base uint64, bitmap []byte) error {
+func (b *indexReader) dataBlock(addr uint64, e *extensible, n, base uint64, bitmap []byte, firstBit uint64) error {
 	if addr == noAddress {
 		return nil
 	}
@@ -522,5 +524,5 @@ func (b *indexReader) dataBlock(addr uint64, e *extensible, n, base uint64, bitm
 	if _, err := b.pagedHead(addr, "EADB", head, 0); err != nil {
 		return err
 	}
-	return b.pages(addr+head+sumSize, bitmap, n/e.page, e.page, n, e.size, e.client, base)
+	return b.pages(addr+head+sumSize, bitmap, firstBit, n/e.page, e.page, n, e.size, e.client, base)
 }

@@ -135,23 +135,24 @@ func (d *Dataset) readChunks(ctx context.Context, r0, r1 uint64, dst []byte, wor
 	last := chunksOver(r1, d.Chunk[0]) * perRow
 	return d.parallel(ctx, last-first, workers, func(i uint64, s *scratch) error {
 		n := first + i
-		w := d.window(n, r0, r1)
+		w := &s.window
+		d.place(w, n, r0, r1)
 		ref, ok := d.chunk(table, n)
 		if !ok {
-			d.scatter(dst, nil, &w)
+			d.scatter(dst, nil, w)
 			return nil
 		}
 		var direct []byte
 		if w.whole {
 			direct = dst[w.dstAt : w.dstAt+d.chunkBytes]
 		}
-		b, err := d.readChunk(ref, &w, s, direct)
+		b, err := d.readChunk(ref, w, s, direct)
 		if err != nil {
 			return d.o.f.fail(ref.addr, fmt.Errorf("chunk at %v: %w", w.origin[:len(d.Dims)], err))
 		}
 		d.Type.toLittle(b)
 		if !w.whole {
-			d.scatter(dst, b, &w)
+			d.scatter(dst, b, w)
 		}
 		return nil
 	})
@@ -167,8 +168,9 @@ type window struct {
 	edge    bool            // the chunk reaches over the dataset's edge
 }
 
-func (d *Dataset) window(n, r0, r1 uint64) (w window) {
-	w.whole = true
+// place works out the window of chunk n.
+func (d *Dataset) place(w *window, n, r0, r1 uint64) {
+	w.whole, w.edge, w.dstAt, w.chunkAt = true, false, 0, 0
 	dstStride, chunkStride := uint64(d.Type.Size), uint64(d.Type.Size)
 	for i := len(d.Dims) - 1; i >= 0; i-- {
 		dim, chunk := d.Dims[i], d.Chunk[i]
@@ -190,7 +192,6 @@ func (d *Dataset) window(n, r0, r1 uint64) (w window) {
 		dstStride *= dim
 		chunkStride *= chunk
 	}
-	return w
 }
 
 // scatter copies a window of a decoded chunk, or of fill values if chunk is nil, to its place in dst.
