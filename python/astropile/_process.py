@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from . import _binary, _forks
-from ._errors import FeedDiedError, FeedError, from_wire
+from ._errors import AstropileError, FeedDiedError, FeedError, from_wire
 from ._protocol import ATTACH, ERROR, HEADER, OPEN, OPENED, VERSION, Header, request
 
 
@@ -77,7 +77,7 @@ class Feed:
         except OSError as e:
             self._control.close()
             self._log.close()
-            if isinstance(e, FeedError) or type(e).__module__.startswith("astropile"):
+            if isinstance(e, AstropileError):
                 raise
             raise FeedError(f"the astropile program could not be started: {e}") from e
         self._end = weakref.finalize(self, _end, self.pid, self._control, self._process, self._log)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import json
 import mmap
 import os
 import socket
@@ -230,8 +231,6 @@ def _close(pid: int, sock: socket.socket, fds: dict[int, int]) -> None:
 
 
 def _json(body: bytearray) -> dict[str, Any]:
-    import json
-
     return dict(json.loads(body))
 
 
