@@ -21,13 +21,17 @@ SIDE = 96
 def healpix(ra: np.ndarray, dec: np.ndarray) -> np.ndarray:
     """HEALPix pixels (order 4, NESTED) of positions in degrees; int64 of the same length."""
     pairs = np.stack([ra, dec], axis=1).astype("<f8").tobytes()
-    out = subprocess.run([os.environ["ASTROPILE_BIN"], "healpix", "--order", "4"], input=pairs, capture_output=True, check=True)
+    out = subprocess.run(
+        [os.environ["ASTROPILE_BIN"], "healpix", "--order", "4"], input=pairs, capture_output=True, check=True
+    )
     return np.frombuffer(out.stdout, "<i8")
 
 
 def positions(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """n positions in degrees, uniform over a patch of 8 by 8 degrees."""
-    return rng.uniform(146.0, 154.0, n), np.degrees(np.arcsin(rng.uniform(np.sin(np.radians(-2)), np.sin(np.radians(6)), n)))
+    return rng.uniform(146.0, 154.0, n), np.degrees(
+        np.arcsin(rng.uniform(np.sin(np.radians(-2)), np.sin(np.radians(6)), n))
+    )
 
 
 def sersic(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -88,7 +92,9 @@ def spectra(root: Path, rng: np.random.Generator, n: int) -> None:
     z = rng.gamma(2.0, 0.15, n).astype("f4")
     flux = rng.uniform(1, 12, n)[:, None] * (1 - 0.25 * (wave / 9800 - 0.6)[None, :])
     for line, strength in ((3727.0, 6), (4861.0, 3), (4959.0, 4), (5007.0, 12), (6563.0, 15), (6717.0, 2)):
-        flux += rng.gamma(1.0, strength, n)[:, None] * np.exp(-0.5 * ((wave[None, :] - line * (1 + z[:, None])) / 2.2) ** 2)
+        flux += rng.gamma(1.0, strength, n)[:, None] * np.exp(
+            -0.5 * ((wave[None, :] - line * (1 + z[:, None])) / 2.2) ** 2
+        )
     ivar = rng.uniform(0.5, 4, n)[:, None] * np.ones_like(wave)[None, :]
     flux += rng.normal(size=flux.shape) / np.sqrt(ivar)
     mask = rng.random(flux.shape) < 0.003
@@ -141,10 +147,17 @@ def cubes(root: Path, rng: np.random.Generator, n: int) -> None:
         f.attrs["survey"] = "demo"
         for i in range(n):
             g = f.create_group(f"{7443 + i // 8}-{12701 + i % 8}")
-            g.attrs["object_id"], g.attrs["ra"], g.attrs["dec"], g.attrs["z"] = g.name.strip("/"), ra[i], dec[i], rng.uniform(0.01, 0.15)
+            g.attrs["object_id"], g.attrs["ra"], g.attrs["dec"], g.attrs["z"] = (
+                g.name.strip("/"),
+                ra[i],
+                dec[i],
+                rng.uniform(0.01, 0.15),
+            )
             s = np.zeros(24 * 24, spaxel)
             s["x"], s["y"] = np.arange(576) % 24, np.arange(576) // 24
-            s["flux"] = np.exp(-((s["x"] - 11.5) ** 2 + (s["y"] - 11.5) ** 2) / 50)[:, None] + rng.normal(0, 0.01, (576, 60))
+            s["flux"] = np.exp(-((s["x"] - 11.5) ** 2 + (s["y"] - 11.5) ** 2) / 50)[:, None] + rng.normal(
+                0, 0.01, (576, 60)
+            )
             s["ivar"] = 1e4
             g.create_dataset("spaxels", data=s, compression="gzip", shuffle=True)
 

@@ -26,7 +26,9 @@ def contact_sheet(images: np.ndarray, columns: int) -> Image.Image:
     rgb = asinh_rgb(images)
     n, h, w, _ = rgb.shape
     rows = n // columns
-    return Image.fromarray(rgb[: rows * columns].reshape(rows, columns, h, w, 3).swapaxes(1, 2).reshape(rows * h, columns * w, 3))
+    return Image.fromarray(
+        rgb[: rows * columns].reshape(rows, columns, h, w, 3).swapaxes(1, 2).reshape(rows * h, columns * w, 3)
+    )
 
 
 def rate(ds: astropile.Dataset, column: str, batch: int, epochs: int) -> float:
@@ -50,17 +52,25 @@ def main() -> None:
     with astropile.open(a.releases / "galaxies", columns=["object_id", "image_array", "z"]) as ds:
         first = next(iter(ds.batches(96, shuffle=True, seed=7)))
         contact_sheet(first["image_array"], 12).save(a.sheet)
-        print(f"galaxies    {len(ds):6d} objects   batch {first['image_array'].shape} {first['image_array'].dtype}   shuffled {rate(ds, 'image_array', 128, 8):5.2f} GB/s, every byte summed")
+        print(
+            f"galaxies    {len(ds):6d} objects   batch {first['image_array'].shape} {first['image_array'].dtype}   shuffled {rate(ds, 'image_array', 128, 8):5.2f} GB/s, every byte summed"
+        )
         one = ds.memmap("image_array")[17]
         assert np.array_equal(one, ds[17]["image_array"])
-    with astropile.open(a.releases / "spectra", columns={"flux": "spectrum_flux", "wave": "spectrum_lambda", "z": "z"}) as ds:
+    with astropile.open(
+        a.releases / "spectra", columns={"flux": "spectrum_flux", "wave": "spectrum_lambda", "z": "z"}
+    ) as ds:
         b = next(iter(ds.batches(64, shuffle=True, seed=0)))
         peak = b["wave"][0][np.argmax(b["flux"][0])]
-        print(f"spectra     {len(ds):6d} objects   batch {b['flux'].shape} {b['flux'].dtype}   brightest line of the first at {peak:.0f} Angstrom, z = {b['z'][0]:.3f}")
+        print(
+            f"spectra     {len(ds):6d} objects   batch {b['flux'].shape} {b['flux'].dtype}   brightest line of the first at {peak:.0f} Angstrom, z = {b['z'][0]:.3f}"
+        )
     with astropile.open(a.releases / "supernovae", columns=["lightcurve", "obj_type"]) as ds:
         b = next(iter(ds.batches(32, shuffle=True, seed=0)))
         flux, kept = b["lightcurve"]["flux"].pad()
-        print(f"supernovae  {len(ds):6d} objects   batch {flux.shape} {flux.dtype} padded from {int(kept.sum())} epochs   first is a {b['obj_type'][0]}")
+        print(
+            f"supernovae  {len(ds):6d} objects   batch {flux.shape} {flux.dtype} padded from {int(kept.sum())} epochs   first is a {b['obj_type'][0]}"
+        )
     with astropile.open(a.releases / "cubes", columns=["spaxels_flux"]) as ds:
         b = next(iter(ds.batches(8)))
         print(f"cubes       {len(ds):6d} objects   batch {b['spaxels_flux'].shape} {b['spaxels_flux'].dtype}")
