@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -120,13 +121,17 @@ func info(dir string) (*DatasetInfo, error) {
 	out.Pixels = len(px)
 	for _, x := range px {
 		o := int(x.order)
-		out.SkyArea += sky.Area(o)
 		if len(out.Orders) == 0 {
 			out.Orders = []int{o, o}
 		}
 		out.Orders[0], out.Orders[1] = min(out.Orders[0], o), max(out.Orders[1], o)
 	}
-	out.SkyFraction = skyFraction(p.manifest)
+	if d.HasSky() {
+		if out.SkyFraction, err = r.covered(p); err != nil {
+			return nil, err
+		}
+		out.SkyArea = out.SkyFraction * float64(sky.Pixels(0)) * sky.Area(0)
+	}
 	past, err := r.history(d.Name, p.release.Number)
 	if err != nil {
 		return nil, err
@@ -138,4 +143,26 @@ func info(dir string) (*DatasetInfo, error) {
 		out.Staged = j.Release
 	}
 	return out, nil
+}
+
+// covered is the share of the sky in the pixels of the sky map that hold rows.
+func (r root) covered(p *published) (float64, error) {
+	const word, block = 8, 2880 // of FITS
+	b, err := r.document(releaseDir(p.release), "meta/skymap.fits", p.release)
+	if err != nil {
+		return 0, err
+	}
+	order := sky.MapOrder(p.release.Rows)
+	n := sky.Pixels(order)
+	start := int64(len(b)) - (n*word+block-1)/block*block
+	if start < 0 {
+		return 0, fmt.Errorf("%w: the sky map of release %d has %d bytes, too few for order %d", ErrDamaged, p.release.Number, len(b), order)
+	}
+	held := 0
+	for i := range n {
+		if binary.BigEndian.Uint64(b[start+i*word:]) > 0 {
+			held++
+		}
+	}
+	return float64(held) * sky.Fraction(order), nil
 }

@@ -236,6 +236,35 @@ func TestRowsWithoutAPositionAreRefusedByFileAndRow(t *testing.T) {
 	mustVerify(t, dir)
 }
 
+func TestInfoTellsWhatIsThere(t *testing.T) {
+	base := t.TempDir()
+	one, two := filepath.Join(base, "one"), filepath.Join(base, "two")
+	mustImport(t, one, sampleSurvey(&file{name: "a.h5", objects: objects("a", 400, 30, 10, 20)}), smallShards)
+	mustSeal(t, one, 1)
+	mustImport(t, one, sampleSurvey(&file{name: "b.h5", objects: objects("b", 10, 30, 10, 20)}), ImportOptions{Tool: "astropile test"})
+	mustSeal(t, one, 2)
+	mustImport(t, one, sampleSurvey(&file{name: "c.h5", objects: objects("c", 10, 30, 10, 20)}), ImportOptions{Tool: "astropile test"})
+	s := sampleSurvey(&file{name: "a.h5", objects: objects("a", 5, 30, 10, 20)})
+	s.RA, s.Dec = "", ""
+	mustImport(t, two, s, smallShards)
+	mustSeal(t, two, 1)
+	got, err := Info(ctx, []string{base})
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	a, b := got[0], got[1]
+	if a.Rows != 410 || len(a.Releases) != 2 || a.Releases[0].Rows != 400 || a.Staged != 3 || a.Licence != "CC-BY-4.0" || a.Columns[0].Name != healpixColumn {
+		t.Errorf("one: %+v", a)
+	}
+	// 20 by 20 degrees at the equator are a little under 400 square degrees; map pixels at the rim count whole.
+	if a.SkyArea < 380 || a.SkyArea > 620 {
+		t.Errorf("one: %v square degrees", a.SkyArea)
+	}
+	if b.Rows != 5 || b.SkyArea != 0 || b.Pixels != 0 || b.RA != "" {
+		t.Errorf("two: %+v", b)
+	}
+}
+
 func TestTheInputsOwnHealpixColumnIsTakenOnlyWhereItAgrees(t *testing.T) {
 	f := &file{name: "a.h5", objects: objects("a", 20, 10, 10, 1)}
 	with := func(shift int64) *Survey {
