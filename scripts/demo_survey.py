@@ -76,7 +76,7 @@ def galaxies(root: Path, rng: np.random.Generator, n: int) -> None:
             f["mag_r"] = (22.5 - 2.5 * np.log10(images[k, 1].sum(axis=(1, 2)).clip(1e-3))).astype("f4")
             f["z"] = rng.gamma(2.0, 0.15, len(k)).astype("f4")
             f["image_band"] = np.array([BANDS] * len(k), dtype=h5py.string_dtype("utf-8", 5))
-            chunked = dict(chunks=True, compression="lzf", maxshape=(None, len(BANDS), SIDE, SIDE))
+            chunked = {"chunks": True, "compression": "lzf", "maxshape": (None, len(BANDS), SIDE, SIDE)}
             f.create_dataset("image_array", data=images[k], **chunked)
             f["image_array"].attrs["unit"] = "nanomaggy"
             f.create_dataset("image_mask", data=np.abs(images[k]) > 8, **chunked)

@@ -4,6 +4,7 @@ The Go test TestWriteJudgeFiles writes the shards, and beside them the raw value
 compared through Arrow, because some cast in their own formats.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -90,7 +91,7 @@ def check_elements(array, expected, data, where):
 
 def check_text(array, data, offsets, where):
     got = array.to_pylist()
-    want = [data[a:b].decode() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    want = [data[a:b].decode() for a, b in itertools.pairwise(offsets)]
     assert got == want, where
 
 
@@ -188,7 +189,7 @@ def test_pyarrow_refuses_a_flipped_bit_in_every_page(judged):
 
 
 def test_pyarrow_reads_the_statistics_of_scalars(judged):
-    for folder, shard, path in each(judged):
+    for _folder, shard, path in each(judged):
         meta = pq.ParquetFile(path).metadata
         table = pq.read_table(path)
         for group in range(meta.num_row_groups):
