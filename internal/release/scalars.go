@@ -85,6 +85,48 @@ func equalRows(c *catalog.Column, a, b *catalog.Vector) bool {
 	return true
 }
 
+// inPlace checks that rows [first, first+n) of a shard, from i on in v, stand in order and inside the range that the manifest
+// gives.
+func inPlace(s *catalog.Shard, v *catalog.Vector, i, n int, first int64) error {
+	at := func(k int) int64 { return int64(binary.LittleEndian.Uint64(v.Data[8*k:])) }
+	for k := i; k < i+n; k++ {
+		row := first + int64(k-i)
+		if h := at(k); v.Null(k) || h < s.HpxMin || h > s.HpxMax || row == 0 && h != s.HpxMin || row == s.Rows-1 && h != s.HpxMax || k > i && h < at(k-1) {
+			return fmt.Errorf("%w: %s: row %d is at %s %d: out of order, or not within %d to %d as the manifest says", ErrDamaged, s.Path, row, healpixColumn, h, s.HpxMin, s.HpxMax)
+		}
+	}
+	return nil
+}
+
+// statistics checks row k of a release's statistics against rows [i, i+n) of the vectors, which are those of shard k.
+func (v *verifier) statistics(name string, release, k int, cols []catalog.Column, vs []*catalog.Vector, i, n int) error {
+	if v.stats == nil || v.statsOf != release {
+		v.stats, v.statsOf = nil, release
+		q, err := v.root.load(name, release)
+		if err != nil {
+			return nil //nolint:nilerr // found with the chain
+		}
+		b, err := v.root.document(releaseDir(q.release), "stats.parquet", q.release)
+		if err != nil {
+			return nil //nolint:nilerr // found with the chain
+		}
+		if v.stats, _, err = catalog.DecodeScalars("stats", b, catalog.StatColumns(cols)); err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	part := make([]*catalog.Vector, len(vs))
+	for x := range vs {
+		part[x] = vs[x].Slice(&cols[x], i, i+n)
+	}
+	stat := catalog.StatColumns(cols)
+	for x, want := range catalog.Stats(cols, part) {
+		if got := v.stats[x]; k >= got.Rows || !equalRows(&stat[x], got.Slice(&stat[x], k, k+1), want) {
+			return fmt.Errorf("%w: row %d of the statistics of release %d: %s is not that of the shard", ErrDamaged, k, release, stat[x].Name)
+		}
+	}
+	return nil
+}
+
 // checkTail checks a shard's length and tail against its line of the manifest.
 func checkTail(name string, s *catalog.Shard, digest string) error {
 	f, err := os.Open(name)

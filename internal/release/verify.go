@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -55,6 +57,9 @@ func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, 
 	if err != nil {
 		return nil, err
 	}
+	if opt.Jobs <= 0 {
+		opt.Jobs = runtime.GOMAXPROCS(0)
+	}
 	p, err := r.latest()
 	if err != nil {
 		return nil, err
@@ -85,6 +90,9 @@ type verifier struct {
 	opt  VerifyOptions
 	mu   sync.Mutex
 	rep  VerifyReport
+
+	stats   []*catalog.Vector // of release statsOf
+	statsOf int
 }
 
 func (v *verifier) find(path, format string, args ...any) {
@@ -105,6 +113,7 @@ func (v *verifier) chain(ctx context.Context, last *published) error {
 		}
 		v.rep.Releases++
 		dir := releaseDir(p.release)
+		v.sums(p)
 		if before != nil {
 			if p.release.Parent != before.id {
 				v.find(dir+"/release.json", "its parent is %s, release %d is %s", p.release.Parent, n-1, before.id)
@@ -140,8 +149,32 @@ func (v *verifier) chain(ctx context.Context, last *published) error {
 	return v.top(last)
 }
 
-// appended checks that a release only adds shards.
+// sums checks that a release's totals are those of its shards, and that its pixels do not overlap.
+func (v *verifier) sums(p *published) {
+	var rows, size int64
+	for i := range p.manifest {
+		if s := &p.manifest[i]; s.Role == catalog.Primary {
+			rows, size = rows+s.Rows, size+s.Bytes
+		}
+	}
+	if rows != p.release.Rows || size != p.release.Bytes {
+		v.find(releaseDir(p.release)+"/release.json", "it says %d rows in %d bytes, the manifest %d in %d", p.release.Rows, p.release.Bytes, rows, size)
+	}
+	d := &p.release.Dataset
+	if _, err := partition(nil, nil, pixels(p.manifest), d.ShardSize, d.Expect); err != nil {
+		v.find(releaseDir(p.release)+"/manifest.parquet", "%v", err)
+	}
+}
+
+// appended checks that a release only adds shards, and describes the same dataset.
 func (v *verifier) appended(before, p *published) {
+	a, b := before.release.Dataset, p.release.Dataset
+	a.Licence, a.Citation, a.DOI = b.Licence, b.Citation, b.DOI
+	x, errX := catalog.Canonical(a)
+	y, errY := catalog.Canonical(b)
+	if errX != nil || errY != nil || !bytes.Equal(x, y) {
+		v.find(releaseDir(p.release)+"/release.json", "it does not describe the dataset as release %d does", before.release.Number)
+	}
 	now := map[string]catalog.Shard{}
 	for _, s := range p.manifest {
 		now[s.Path] = s
@@ -376,6 +409,11 @@ func (v *verifier) rowsFiles(ctx context.Context, p *published) error {
 	for i := range cols {
 		names[i] = cols[i].Name
 	}
+	places := slices.Index(names, healpixColumn)
+	if d.HasSky() && places < 0 {
+		v.find(releaseDir(p.release)+"/release.json", "the dataset has positions and no column %s", healpixColumn)
+		return nil
+	}
 	at, expect := map[int]int{}, map[int]int32{}
 	var open *shardScalars
 	defer func() { open.close() }()
@@ -401,6 +439,16 @@ func (v *verifier) rowsFiles(ctx context.Context, p *published) error {
 			}
 			if err := open.compare(ctx, cols[2:], vs[2:], i, n, int64(expect[release])); err != nil {
 				return err
+			}
+			if d.HasSky() {
+				if err := inPlace(s, vs[places], i, n, int64(expect[release])); err != nil {
+					return err
+				}
+			}
+			if int64(n) == s.Rows {
+				if err := v.statistics(p.release.Dataset.Name, release, at[release], cols[2:], vs[2:], i, n); err != nil {
+					return err
+				}
 			}
 			i += n
 			if expect[release] += int32(n); int64(expect[release]) == s.Rows {
