@@ -124,7 +124,7 @@ func importInto(ctx context.Context, r root, s *Survey, opt ImportOptions) (rep 
 	if err := im.prepare(); err != nil {
 		return nil, err
 	}
-	if err := im.hash(ctx); err != nil {
+	if err := im.rankInputs(); err != nil {
 		return nil, err
 	}
 	if rep, err := im.repeat(ctx); rep != nil || err != nil {
@@ -287,16 +287,14 @@ func describe(c *catalog.Column) string {
 	return s
 }
 
-// hash takes the SHA-256 of every input.
-func (im *importer) hash(ctx context.Context) error {
+// rankInputs orders the inputs by name.
+func (im *importer) rankInputs() error {
 	n := len(im.survey.Inputs)
 	im.hashes, im.sizes, im.rank = make([][32]byte, n), make([]int64, n), make([]int, n)
 	im.changed, im.left = make([]time.Time, n), make([]bool, n)
 	order := make([]int, n)
-	var total int64
-	for i, in := range im.survey.Inputs {
+	for i := range order {
 		order[i] = i
-		total += in.Bytes
 	}
 	sort.Slice(order, func(a, b int) bool { return im.survey.Inputs[order[a]].Rel < im.survey.Inputs[order[b]].Rel })
 	for r, i := range order {
@@ -305,24 +303,41 @@ func (im *importer) hash(ctx context.Context) error {
 			return fmt.Errorf("%w: two inputs are named %q", ErrRefused, im.survey.Inputs[i].Rel)
 		}
 	}
-	var done counter
-	return parallel(ctx, im.opt.Jobs, n, func(ctx context.Context, i int) error {
-		in := im.survey.Inputs[i]
-		if in.Path == "" {
-			im.sizes[i] = in.Bytes
-			return nil
-		}
-		st, err := os.Stat(in.Path)
-		if err != nil {
-			return err
-		}
-		sum, size, err := hashFile(ctx, in.Path)
-		if err != nil {
-			return err
-		}
-		im.hashes[i], im.sizes[i], im.changed[i] = sum, size, st.ModTime()
-		im.progress("hash inputs", done.add(size), total)
+	return nil
+}
+
+// hash takes the SHA-256 of an input, once.
+func (im *importer) hash(ctx context.Context, i int) error {
+	in := &im.survey.Inputs[i]
+	if in.Path == "" {
+		im.sizes[i] = in.Bytes
 		return nil
+	}
+	if !im.changed[i].IsZero() {
+		return nil
+	}
+	st, err := os.Stat(in.Path)
+	if err != nil {
+		return err
+	}
+	if im.hashes[i], im.sizes[i], err = hashFile(ctx, in.Path); err != nil {
+		return err
+	}
+	im.changed[i] = st.ModTime()
+	return nil
+}
+
+// hashAll takes the SHA-256 of every input before any is read.
+func (im *importer) hashAll(ctx context.Context) error {
+	var total int64
+	for i := range im.survey.Inputs {
+		total += im.survey.Inputs[i].Bytes
+	}
+	var done counter
+	return parallel(ctx, im.opt.Jobs, len(im.survey.Inputs), func(ctx context.Context, i int) error {
+		err := im.hash(ctx, i)
+		im.progress("hash inputs", done.add(im.sizes[i]), total)
+		return err
 	})
 }
 
@@ -360,6 +375,11 @@ func (im *importer) repeat(ctx context.Context) (*ImportReport, error) {
 	for _, j := range js {
 		if j.State != staged {
 			continue
+		}
+		if !im.opt.Discard {
+			if err := im.hashAll(ctx); err != nil {
+				return nil, err
+			}
 		}
 		key, err := im.key()
 		if err != nil {

@@ -92,6 +92,10 @@ func (im *importer) readInput(ctx context.Context, i, workers int, report func(s
 		}
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
+	// Hashing brings the file into the page cache, from which it is then read.
+	if err := im.hash(ctx, i); err != nil {
+		return nil, err
+	}
 	r, err := in.Open(ctx, workers)
 	if err != nil {
 		return nil, damaged(err)
