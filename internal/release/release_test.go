@@ -353,23 +353,43 @@ func TestDataWithoutSkyKeepsTheOrderOfItsInput(t *testing.T) {
 		t.Fatalf("%d shards, columns %v", len(manifest), rel.Dataset.Columns)
 	}
 	for i, s := range manifest {
-		if s.Order != catalog.NoSky || !strings.HasPrefix(s.Path, "sample/dataset/part/000/") {
+		if s.Order != catalog.NoSky || !strings.HasPrefix(s.Path, fmt.Sprintf("sample/dataset/part/%03d/", i)) {
 			t.Fatalf("shard %d: %+v", i, s)
 		}
 	}
-	// Shards are named by their content, so the input's order holds in each of them.
-	rows := 0
-	err = root{dir, osDisk{}}.rows(ctx, &published{release: rel, manifest: manifest}, []string{"_row", "object_id"}, func(_ int, vs []*catalog.Vector, n int) error {
-		rows += n
-		for i := 1; i < n; i++ {
-			if int32At(vs[0], i) > 0 && bytes.Compare(vs[1].Str(i-1), vs[1].Str(i)) >= 0 {
-				return fmt.Errorf("row %s follows %s", vs[1].Str(i), vs[1].Str(i-1))
-			}
+	got := map[int][]string{}
+	err = root{dir, osDisk{}}.rows(ctx, &published{release: rel, manifest: manifest}, []string{"object_id"}, func(release int, vs []*catalog.Vector, n int) error {
+		for i := range n {
+			got[release] = append(got[release], string(vs[0].Str(i)))
 		}
 		return nil
 	})
-	if err != nil || rows != 1200 {
-		t.Fatalf("%d rows: %v", rows, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for release, ids := range got {
+		if len(ids) != 600 || !slices.IsSorted(ids) {
+			t.Errorf("release %d: %d rows, in the order of the input: %t", release, len(ids), slices.IsSorted(ids))
+		}
+	}
+}
+
+func TestFoldersWithoutSkyKeepTheOrderOfManyShards(t *testing.T) {
+	for _, c := range []struct{ before, shards, first, each int }{
+		{0, 1, 0, 1}, {0, 1000, 0, 1}, {0, 1001, 0, 2}, {0, 5500, 0, 6}, {990, 10, 990, 1}, {990, 11, 1000, 1}, {1500, 700, 1500, 1}, {9500, 600, 10000, 1},
+	} {
+		im := &importer{}
+		if c.before > 0 {
+			im.parent = &published{manifest: []catalog.Shard{{Path: fmt.Sprintf("a/dataset/part/%03d/x.parquet", c.before-1)}, {Path: "a/dataset/part/000/y.parquet"}}}
+		}
+		first, each := im.partFolders(c.shards)
+		if first != c.first || each != c.each {
+			t.Errorf("%d shards after %d folders: from %d on, %d each; want %d, %d", c.shards, c.before, first, each, c.first, c.each)
+		}
+		last := fmt.Sprintf("%03d", first+(c.shards-1)/each)
+		if a := fmt.Sprintf("%03d", first); len(a) != len(last) {
+			t.Errorf("%d shards after %d folders: %s to %s are not sorted as text", c.shards, c.before, a, last)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	partFiles   = 10000    // files in a folder of a dataset without positions
+	partFolders = 1000     // that the shards of a release without positions stand in at most
 	gatherBytes = 16 << 20 // of rows that are given to a shard's writer at once
 	sampleRows  = 64       // of a column whose codec is chosen
 	sampleBytes = 8 << 20
@@ -217,6 +217,7 @@ func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShar
 	}
 	var done counter
 	var mu sync.Mutex
+	firstPart, eachPart := im.partFolders(len(parts))
 	paths, taken := map[string]bool{}, map[string]bool{}
 	if im.parent != nil {
 		for i := range im.parent.manifest {
@@ -236,7 +237,7 @@ func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShar
 			s.HpxMin, s.HpxMax = rows[0].hpx, rows[len(rows)-1].hpx
 		}
 		infos[k] = info
-		s.Path = im.shardPath(parts[k].pixel, k, info.SHA256)
+		s.Path = im.shardPath(parts[k].pixel, firstPart+k/eachPart, info.SHA256)
 		to := filepath.Join(im.root.shardsPath(im.n), filepath.FromSlash(s.Path))
 		mu.Lock()
 		defer mu.Unlock()
@@ -259,15 +260,32 @@ func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShar
 	return shards, infos, im.root.syncAll(folders)
 }
 
-// shardPath is where a shard stands in the root. Without positions k counts the shards of this release, after those there are.
-func (im *importer) shardPath(p pixel, k int, sum [32]byte) string {
+// partFolders says in which folders of dataset/part the shards of a release without positions stand: shard k in folder
+// first + k/each. A manifest is sorted by path and a file is named by its content, so that only folders keep the order of the
+// input: as a rule each shard has its own. The numbers of a release have as many digits as each other, and follow those there are.
+func (im *importer) partFolders(shards int) (first, each int) {
+	if im.parent != nil {
+		for i := range im.parent.manifest {
+			if n, err := strconv.Atoi(path.Base(path.Dir(im.parent.manifest[i].Path))); err == nil {
+				first = max(first, n+1)
+			}
+		}
+	}
+	each = (shards + partFolders - 1) / partFolders
+	folders := (shards + each - 1) / each
+	for wide := partFolders; wide < first+folders; wide *= 10 {
+		if first < wide {
+			first = wide
+		}
+	}
+	return first, each
+}
+
+// shardPath is where a shard stands in the root. Without positions folder is the one of partFolders.
+func (im *importer) shardPath(p pixel, folder int, sum [32]byte) string {
 	file := hex.EncodeToString(sum[:6]) + ".parquet"
 	if p.order == catalog.NoSky {
-		n := k
-		if im.parent != nil {
-			n += len(im.parent.manifest)
-		}
-		return path.Join(im.ds.Name, "dataset", "part", fmt.Sprintf("%03d", n/partFiles), file)
+		return path.Join(im.ds.Name, "dataset", "part", fmt.Sprintf("%03d", folder), file)
 	}
 	return path.Join(im.ds.Name, "dataset", fmt.Sprintf("Norder=%d", p.order), fmt.Sprintf("Dir=%d", p.pix/10000*10000), fmt.Sprintf("Npix=%d", p.pix), file)
 }
