@@ -185,3 +185,19 @@ def test_the_release_names_what_it_holds(published: Published) -> None:
     assert (published.root / "sample" / "properties").read_bytes() == (
         published.root / "sample" / "hats.properties"
     ).read_bytes()
+
+
+def test_data_without_positions_keep_the_order_of_their_input(astropile: Run, tmp_path: Path) -> None:
+    data = survey(7, 300)
+    root = tmp_path / "plain"
+    write(tmp_path / "src" / "all.hdf5", data)
+    (tmp_path / "cite.txt").write_text("Someone, 2026\n")
+    astropile("import", tmp_path / "src", "--into", root, "--no-sky", "--shard-size", "128KiB")
+    astropile("release", root, "-m", "first", "--licence", "LicenseRef-ours", "--citation", tmp_path / "cite.txt")
+    assert len(list((root / "plain" / "dataset").rglob("*.parquet"))) > 3
+    table = datasets.load_dataset(str(root), split="train", cache_dir=str(tmp_path / "cache")).with_format("arrow")[:]
+    assert table["object_id"].to_pylist() == [str(i) for i in data["object_id"]]
+    for name, values in data.items():
+        if name != "object_id":
+            same(from_arrow(table[name], values), values)
+    assert not (root / "collection.properties").exists()
