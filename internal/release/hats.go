@@ -12,6 +12,9 @@ import (
 // hatsVersion is the version of the HATS recommendation that the files follow.
 const hatsVersion = "v1.0"
 
+// listBreaks are what HATS takes for the end of a name in a list.
+const listBreaks = " \t,;"
+
 // properties writes a Java properties file: one key=value a line, in the order given.
 func properties(title string, pairs [][2]string) []byte {
 	var b strings.Builder
@@ -60,7 +63,7 @@ func hatsProperties(rel *catalog.Release, shards []catalog.Shard) []byte {
 	}
 	var scalars []string
 	for _, c := range d.Columns {
-		if c.Kind == catalog.Scalar {
+		if c.Kind == catalog.Scalar && !strings.ContainsAny(c.Name, listBreaks) {
 			scalars = append(scalars, c.Name)
 		}
 	}
