@@ -34,7 +34,7 @@ def main() -> None:
             return (b[args.column] for b in ds.batches(args.batch, shuffle=not args.order, seed=args.seed))
 
     result = common.measure(args, batches, untouched=args.untouched)
-    common.report(result, [ds._feed.pid] if ds._feed else [])
+    common.report(result, [ds._feed.process_id] if ds._feed else [])
 
 
 if __name__ == "__main__":
