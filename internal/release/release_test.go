@@ -312,6 +312,28 @@ func (f *placedFile) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, er
 	return b, nil
 }
 
+func TestAnImportThatIsCancelledLeavesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sample")
+	mustImport(t, dir, sampleSurvey(&file{name: "a.h5", objects: objects("a", 20, 10, 10, 1)}), smallShards)
+	mustSeal(t, dir, 1)
+	before := tree(t, dir)
+	for _, phase := range []string{"read inputs", "check ids", "write shards"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		opt := ImportOptions{Jobs: 2, Tool: "astropile test", Progress: func(p string, _, _ int64) {
+			if p == phase {
+				cancel()
+			}
+		}}
+		_, err := Import(ctx, dir, sampleSurvey(&file{name: "b.h5", objects: objects("b", 400, 10, 10, 90)}), opt)
+		if cancel(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v", phase, err)
+		}
+		if d := differences(before, tree(t, dir)); d != nil {
+			t.Errorf("%s: changed: %v", phase, d)
+		}
+	}
+}
+
 func TestAnInputThatChangesWhileItIsReadIsRefused(t *testing.T) {
 	base := t.TempDir()
 	dir, p := filepath.Join(base, "sample"), filepath.Join(base, "a.h5")

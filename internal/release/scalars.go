@@ -12,6 +12,8 @@ import (
 	"astropile/internal/shard"
 )
 
+const maxTail = 1 << 30 // bytes of a shard's tail: offset indexes and footer
+
 func int32At(v *catalog.Vector, i int) int32 { return int32(binary.LittleEndian.Uint32(v.Data[4*i:])) }
 
 // shardScalars reads the scalars of one shard for comparison.
@@ -140,6 +142,9 @@ func checkTail(name string, s *catalog.Shard, digest string) error {
 	}
 	if st.Size() != s.Bytes {
 		return fmt.Errorf("%w: %s has %d bytes, the manifest says %d", ErrDamaged, s.Path, st.Size(), s.Bytes)
+	}
+	if s.Bytes-s.TailOffset > maxTail {
+		return fmt.Errorf("%w: %s: a tail of %d bytes, at most %d", ErrDamaged, s.Path, s.Bytes-s.TailOffset, int64(maxTail))
 	}
 	tail := make([]byte, s.Bytes-s.TailOffset)
 	if _, err := f.ReadAt(tail, s.TailOffset); err != nil {
