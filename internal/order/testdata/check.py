@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
-from itertools import accumulate
 from bisect import bisect_right
+from itertools import accumulate
 
 M = (1 << 64) - 1
 
@@ -17,14 +17,19 @@ def mix(x):
 
 
 def key_of(seed, epoch):
-    return int.from_bytes(hashlib.sha256(b"order1" + seed.to_bytes(8, "little") + epoch.to_bytes(8, "little")).digest()[:8], "little")
+    return int.from_bytes(
+        hashlib.sha256(b"order1" + seed.to_bytes(8, "little") + epoch.to_bytes(8, "little")).digest()[:8], "little"
+    )
 
 
-def prp(key, tag, a, b, m, memo={}):
+_memo = {}
+
+
+def prp(key, tag, a, b, m):
     """The permutation of [0, m) as a function."""
     sub = mix(mix(mix(key ^ tag) ^ a) ^ b)
-    if (sub, m) in memo:
-        return memo[sub, m]
+    if (sub, m) in _memo:
+        return _memo[sub, m]
     if m <= 65536:
         table, s = list(range(m)), sub
         for i in range(m - 1, 0, -1):
@@ -49,7 +54,7 @@ def prp(key, tag, a, b, m, memo={}):
                 if x < m:
                     return x
 
-    memo[sub, m] = f
+    _memo[sub, m] = f
     return f
 
 
@@ -109,7 +114,10 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "vectors.json
     vectors = json.load(f)
 assert all(key_of(s, e) == k for s, e, k in vectors["keys"]), "keys"
 for v in vectors["orders"]:
-    if v["repeat"] * len(v["counts"]) > 10**4:  # finding the slot of the short block forwards would take hours: invert the rounds
+    if (
+        v["repeat"] * len(v["counts"]) > 10**4
+    ):  # finding the slot of the short block forwards would take hours: invert the rounds
+
         def inverse(v=v):
             key, N = key_of(v["seed"], v["epoch"]), sum(v["counts"]) * v["repeat"]
             m = -(-N // v["block"])
@@ -126,6 +134,7 @@ for v in vectors["orders"]:
                 y = hi << low | lo
                 if y < m:
                     return y
+
         v["slot"] = inverse()
     N, at = order(v)
     assert [at(p) for p in range(len(v["first"]))] == v["first"], v["name"]
@@ -136,7 +145,8 @@ for v in vectors["orders"]:
             s, x = at(p)
             seen.add((s, x))
             h.update(s.to_bytes(8, "little") + x.to_bytes(8, "little"))
-        assert h.hexdigest() == v["digest"] and len(seen) == N, v["name"]
+        assert h.hexdigest() == v["digest"], v["name"]
+        assert len(seen) == N, v["name"]
     print(f"agrees: {v['name']} ({N} rows)")
 for d in vectors["deals"]:
     assert deal(d["lanes"], d["position"], d["batch"], len(d["ranks"])) == d["ranks"], d

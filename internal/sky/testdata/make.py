@@ -102,7 +102,18 @@ def positions():
     for ra in (0.0, 22.5, 45.0, 90.0, 180.0, 269.99999999999994, 315.0):
         for d in (turn, np.nextafter(turn, 90), np.nextafter(turn, 0)):
             pts += [(ra, float(d)), (ra, -float(d))]
-    for ra in (360 - 1e-13, -1e-13, -1e-300, 5e-324, 359.99999999999994, 89.99999999999999, 90.00000000000001, 1e6, -1e6, 1e17):
+    for ra in (
+        360 - 1e-13,
+        -1e-13,
+        -1e-300,
+        5e-324,
+        359.99999999999994,
+        89.99999999999999,
+        90.00000000000001,
+        1e6,
+        -1e6,
+        1e17,
+    ):
         for d in (-60.0, -10.0, 0.0, 5e-324, 35.0, 75.0):
             pts.append((ra, d))
     for order in (0, 1, 3, 8, 16, 29):  # corners and edges of pixels
@@ -118,7 +129,9 @@ def golden():
     cds, ast = judges(29, ra, dec)
     out = {"positions": [], "pixels": []}
     for (a, d), c, s in zip(pts, cds, ast):
-        out["positions"].append({"ra": a.hex(), "dec": d.hex(), "touching": touching(a, d), "cds": int(c), "astropy": int(s)})
+        out["positions"].append(
+            {"ra": a.hex(), "dec": d.hex(), "touching": touching(a, d), "cds": int(c), "astropy": int(s)}
+        )
     rng = np.random.default_rng(7)
     for order in (0, 1, 2, 5, 13, 20, 29):
         hp = HEALPix(nside=1 << order, order="nested")
@@ -127,8 +140,15 @@ def golden():
         lon, lat = hp.healpix_to_lonlat(pix)
         around = hp.neighbours(pix).T
         for p, a, d, nb in zip(pix, lon.deg, lat.deg, around):
-            out["pixels"].append({"order": order, "pixel": int(p), "ra": float(a), "dec": float(d),
-                                  "neighbours": sorted({int(x) for x in nb if x >= 0})})
+            out["pixels"].append(
+                {
+                    "order": order,
+                    "pixel": int(p),
+                    "ra": float(a),
+                    "dec": float(d),
+                    "neighbours": sorted({int(x) for x in nb if x >= 0}),
+                }
+            )
     write("golden.json", out)
     print(len(out["positions"]), "positions,", len(out["pixels"]), "pixels")
 
@@ -149,7 +169,14 @@ def elementary():
         out[name].append([float(a).hex() for a in args] + [float(value).hex()])
 
     getcontext().prec = 90
-    for x in np.concatenate([rng.uniform(-1, 1, 60), rng.uniform(-100, 100, 60), rng.uniform(-3e7, 3e7, 40), [1e-300, 1e10, 3.5e15, 11.0, 22.0, 355.0]]):
+    for x in np.concatenate(
+        [
+            rng.uniform(-1, 1, 60),
+            rng.uniform(-100, 100, 60),
+            rng.uniform(-3e7, 3e7, 40),
+            [1e-300, 1e10, 3.5e15, 11.0, 22.0, 355.0],
+        ]
+    ):
         x = float(x)
         turns = long_pi()
         add("sin", sin_wide(D(x), turns), x)
@@ -157,7 +184,9 @@ def elementary():
     getcontext().prec = 60
     for x in np.concatenate([rng.uniform(-1, 1, 60), rng.uniform(-700, 700, 60), [1e-20, 709.7, -708.0]]):
         add("exp", D(float(x)).exp(), x)
-    for x in np.concatenate([rng.uniform(0.5, 2, 60), 10 ** rng.uniform(-300, 300, 60), 1 + 10 ** rng.uniform(-15, -1, 20), [5e-324]]):
+    for x in np.concatenate(
+        [rng.uniform(0.5, 2, 60), 10 ** rng.uniform(-300, 300, 60), 1 + 10 ** rng.uniform(-15, -1, 20), [5e-324]]
+    ):
         add("log", D(float(x)).ln(), x)
     for _ in range(150):
         x, y = float(10 ** rng.uniform(-6, 6)), float(rng.uniform(-40, 40))
@@ -221,13 +250,18 @@ def compare(command):
     ra, dec = rng.uniform(0, 360, n), np.degrees(np.arcsin(rng.uniform(-1, 1, n)))
     pairs = np.column_stack([ra, dec]).astype("<f8").tobytes()
     for order in (0, 3, 10, 20, 29):
-        ours = np.frombuffer(subprocess.run([*command.split(), str(order)], input=pairs, stdout=subprocess.PIPE, check=True).stdout, "<i8")
+        ours = np.frombuffer(
+            subprocess.run([*command.split(), str(order)], input=pairs, stdout=subprocess.PIPE, check=True).stdout,
+            "<i8",
+        )
         cds, ast = judges(order, ra, dec)
         bad = np.flatnonzero((ours != cds) | (ours != ast))
         wrong = [i for i in bad if order == 29 and ours[i] not in touching(float(ra[i]), float(dec[i]))]
         exact = [i for i in bad if ours[i] != exact_pixel(order, D(float(ra[i])), D(float(dec[i])))]
-        print(f"order {order}: {np.sum(ours != cds)} differ from cdshealpix, {np.sum(ours != ast)} from astropy-healpix, "
-              f"{np.sum(cds != ast)} between them; of ours {len(exact)} differ from the exact pixel, {len(wrong)} by more than 1e-6 of a pixel")
+        print(
+            f"order {order}: {np.sum(ours != cds)} differ from cdshealpix, {np.sum(ours != ast)} from astropy-healpix, "
+            f"{np.sum(cds != ast)} between them; of ours {len(exact)} differ from the exact pixel, {len(wrong)} by more than 1e-6 of a pixel"
+        )
 
 
 if __name__ == "__main__":

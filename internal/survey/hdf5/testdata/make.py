@@ -77,7 +77,9 @@ def describe(path, by_hand):
                 out["datasets"][path] = entry(obj.shape, obj.dtype, lambda: obj[()])
             for key in obj.attrs:
                 a = obj.attrs.get_id(key)
-                out["attrs"][f"{path}@{key}"] = entry(a.shape, a.dtype, lambda k=key: np.asarray(obj.attrs[k], a.dtype))
+                out["attrs"][f"{path}@{key}"] = entry(
+                    a.shape, a.dtype, lambda k=key, a=a: np.asarray(obj.attrs[k], a.dtype)
+                )
 
         visit("", f)
         f.visititems(visit)
@@ -146,13 +148,28 @@ def types(f):
     spaces.set_strpad(H5T.STR_SPACEPAD)
     low_level(f, "space_text", (2,), np.array([b"ab    ", b" c    "], "S6"), dtype=spaces)
     f.create_dataset("text", data=["", "α", "a longer text " * 9], dtype=h5py.string_dtype())
-    f.create_dataset("text_chunked", data=[f"id-{i**3}" for i in range(40)], dtype=h5py.string_dtype(), chunks=(7,), compression="gzip")
+    f.create_dataset(
+        "text_chunked",
+        data=[f"id-{i**3}" for i in range(40)],
+        dtype=h5py.string_dtype(),
+        chunks=(7,),
+        compression="gzip",
+    )
     ragged = f.create_dataset("ragged", (6,), h5py.vlen_dtype("f4"))
     ragged_big = f.create_dataset("ragged_big", (6,), h5py.vlen_dtype(np.dtype(">i2")), chunks=(4,))
     for i in range(6):
         ragged[i] = np.arange(i * i, dtype="f4") / 3
         ragged_big[i] = np.arange(i, dtype="i2") - 2
-    row = np.dtype([("id", "<i8"), ("name", "S4"), ("mag", ">f4", (2, 2)), ("flag", "?"), ("sub", [("a", "u1"), ("b", ">f8")]), ("subs", [("x", ">i2"), ("y", "u1")], (3,))])
+    row = np.dtype(
+        [
+            ("id", "<i8"),
+            ("name", "S4"),
+            ("mag", ">f4", (2, 2)),
+            ("flag", "?"),
+            ("sub", [("a", "u1"), ("b", ">f8")]),
+            ("subs", [("x", ">i2"), ("y", "u1")], (3,)),
+        ]
+    )
     rows = np.zeros(n, row)
     rows["id"], rows["name"], rows["mag"] = np.arange(n), b"ab", rng.normal(size=(n, 2, 2))
     rows["flag"], rows["sub"]["a"], rows["sub"]["b"] = np.arange(n) % 2, np.arange(n), rng.normal(size=n)
@@ -219,15 +236,43 @@ def chunks(f):
         f.create_dataset("single" + suffix, data=np.arange(50, dtype="i4"), chunks=(50,), **kw)
         f.create_dataset("fixed" + suffix, data=np.arange(95, dtype=">i2"), chunks=(10,), **kw)
         f.create_dataset("extensible" + suffix, data=np.arange(333, dtype="i2"), chunks=(4,), maxshape=(None,), **kw)
-        f.create_dataset("axis1" + suffix, data=np.arange(20 * 33, dtype="f4").reshape(20, 33), chunks=(7, 9), maxshape=(20, None), **kw)
-        f.create_dataset("tree" + suffix, data=np.arange(40 * 13, dtype="i2").reshape(40, 13), chunks=(3, 2), maxshape=(None, None), **kw)
-        f.create_dataset("cube" + suffix, data=np.arange(6 * 4 * 5 * 5, dtype="f4").reshape(6, 4, 5, 5), chunks=(4, 1, 3, 5), maxshape=(None, 4, 5, 5), **kw)
+        f.create_dataset(
+            "axis1" + suffix,
+            data=np.arange(20 * 33, dtype="f4").reshape(20, 33),
+            chunks=(7, 9),
+            maxshape=(20, None),
+            **kw,
+        )
+        f.create_dataset(
+            "tree" + suffix,
+            data=np.arange(40 * 13, dtype="i2").reshape(40, 13),
+            chunks=(3, 2),
+            maxshape=(None, None),
+            **kw,
+        )
+        f.create_dataset(
+            "cube" + suffix,
+            data=np.arange(6 * 4 * 5 * 5, dtype="f4").reshape(6, 4, 5, 5),
+            chunks=(4, 1, 3, 5),
+            maxshape=(None, 4, 5, 5),
+            **kw,
+        )
         sparse = f.create_dataset("fixed_paged" + suffix, shape=(1100,), chunks=(1,), dtype="i1", fillvalue=-3, **kw)
         sparse[[2, 1023, 1024, 1099]] = [1, 2, 3, 4]
-        sparse = f.create_dataset("extensible_sparse" + suffix, shape=(140000,), maxshape=(None,), chunks=(1,), dtype="i1", fillvalue=5, **kw)
+        sparse = f.create_dataset(
+            "extensible_sparse" + suffix, shape=(140000,), maxshape=(None,), chunks=(1,), dtype="i1", fillvalue=5, **kw
+        )
         for i in (1, 7, 500, 135000):
             sparse[i] = 9
-    low_level(f, "implicit", (10, 7), np.arange(70, dtype="f4").reshape(10, 7), maxshape=(16, 9), set_chunk=((4, 3),), set_alloc_time=(H5D.ALLOC_TIME_EARLY,))
+    low_level(
+        f,
+        "implicit",
+        (10, 7),
+        np.arange(70, dtype="f4").reshape(10, 7),
+        maxshape=(16, 9),
+        set_chunk=((4, 3),),
+        set_alloc_time=(H5D.ALLOC_TIME_EARLY,),
+    )
     v = np.arange(20 * 33, dtype="f4").reshape(20, 33)
     plist = H5P.create(H5P.DATASET_CREATE)
     plist.set_chunk((7, 9))
@@ -262,7 +307,9 @@ def filters(f):
         "lzf_all": {"compression": "lzf", "shuffle": True, "fletcher32": True},
     }.items():
         f.create_dataset(name, data=image, chunks=shape, **kw)
-    f.create_dataset("noise_lzf", data=np.frombuffer(rng.bytes(4 * 160), "f4").reshape(2, 80), chunks=(1, 80), compression="lzf")
+    f.create_dataset(
+        "noise_lzf", data=np.frombuffer(rng.bytes(4 * 160), "f4").reshape(2, 80), chunks=(1, 80), compression="lzf"
+    )
     for kind in ("i1", "i2", "f8", "S12", "S3"):
         v = np.frombuffer(rng.integers(0, 4, 120 * np.dtype(kind).itemsize, "u1").tobytes(), kind)
         f.create_dataset("shuffle_" + kind, data=v, chunks=(50,), shuffle=True, compression="gzip", fletcher32=True)
