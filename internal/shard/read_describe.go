@@ -4,10 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/flight"
-	"github.com/apache/arrow-go/v18/arrow/memory"
-
 	"astropile/internal/catalog"
 )
 
@@ -21,16 +17,13 @@ func describedColumns(m *FileMetaData, top []schemaNode) []catalog.Column {
 	if err != nil {
 		return nil
 	}
-	var s *arrow.Schema
-	if guarded(func() (err error) {
-		s, err = flight.DeserializeSchema(b, boundedMemory{memory.NewGoAllocator()})
-		return err
-	}) != nil || s == nil || s.NumFields() != len(top) || len(top) == 0 {
+	fields, err := flatSchema(b)
+	if err != nil || len(fields) != len(top) || len(top) == 0 {
 		return nil
 	}
 	out := make([]catalog.Column, len(top))
-	for i, f := range s.Fields() {
-		if !describe(&out[i], f) || f.Name != top[i].Name {
+	for i := range fields {
+		if fields[i].name != top[i].Name || !describe(&out[i], &fields[i], &top[i]) {
 			return nil
 		}
 		if _, err := bindColumn(&out[i], i, &top[i]); err != nil {
@@ -49,28 +42,28 @@ func describedColumns(m *FileMetaData, top []schemaNode) []catalog.Column {
 	return out
 }
 
-func describe(c *catalog.Column, f arrow.Field) bool {
-	c.Name = f.Name
-	if st, ok := f.Type.(*arrow.StructType); ok {
+func describe(c *catalog.Column, f *flatField, n *schemaNode) bool {
+	c.Name = f.name
+	c.DType, c.Unit = catalog.DType(f.meta[FieldDType]), f.meta[FieldUnit]
+	switch shape, ok := f.meta[FieldShape]; {
+	case c.DType == "" && !n.Leaf && !isList(n):
 		c.Kind = catalog.Struct
-		c.Members = make([]catalog.Column, st.NumFields())
-		for k, m := range st.Fields() {
-			if !describe(&c.Members[k], m) {
+		if len(f.children) != len(n.children) {
+			return false
+		}
+		c.Members = make([]catalog.Column, len(f.children))
+		for k := range f.children {
+			if !describe(&c.Members[k], &f.children[k], &n.children[k]) {
 				return false
 			}
 		}
 		return true
-	}
-	get := func(key string) string { v, _ := f.Metadata.GetValue(key); return v }
-	c.DType, c.Unit = catalog.DType(get(FieldDType)), get(FieldUnit)
-	_, list := f.Type.(*arrow.ListType)
-	switch shape := get(FieldShape); {
-	case shape != "":
+	case ok:
 		c.Kind = catalog.Tensor
-		if len(shape) > 256 || json.Unmarshal([]byte(shape), &c.Shape) != nil {
+		if json.Unmarshal([]byte(shape), &c.Shape) != nil {
 			return false
 		}
-	case list:
+	case isList(n):
 		c.Kind = catalog.List
 	default:
 		c.Kind = catalog.Scalar
