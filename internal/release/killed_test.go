@@ -50,9 +50,9 @@ func TestKilledAtManyPointsTheNextCommandGoesBackOrOn(t *testing.T) {
 			return testkit.File(filepath.Join(root, filepath.FromSlash(pattern)))
 		}
 	}
-	points := 16
+	points := 8
 	if testing.Short() {
-		points = 4
+		points = 2
 	}
 	for k := range points {
 		moments[fmt.Sprintf("%d of %d", k, points)] = func(string) testkit.Moment { return looks(took * k / points) }
