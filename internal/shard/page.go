@@ -478,7 +478,4 @@ func identityRun(buf []byte, n, size int) []byte {
 	return binary.AppendUvarint(buf, uint64((n+7)/8)<<1|1)
 }
 
-// identityBytes is the bytes that n values of an identity page take, groups of eight being full.
-func identityBytes(n, size int) int { return (n + 7) / 8 * 8 * size }
-
 func widthOf(maxv int) int { return bits.Len(uint(maxv)) }

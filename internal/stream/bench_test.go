@@ -55,13 +55,6 @@ func floatNoise(p []byte, r *rand.Rand) {
 	}
 }
 
-func smoothFloats(p []byte, r *rand.Rand) {
-	f := unsafe.Slice((*float32)(unsafe.Pointer(&p[0])), len(p)/4)
-	for i := range f {
-		f[i] = float32(r.IntN(200)) / 64
-	}
-}
-
 func byteNoise(p []byte, r *rand.Rand) {
 	w := unsafe.Slice((*uint64)(unsafe.Pointer(&p[0])), len(p)/8)
 	for i := range w {

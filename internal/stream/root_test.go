@@ -185,8 +185,7 @@ func randomRow(c *catalog.Column, r *rand.Rand, id int) *catalog.Vector {
 	if c.Nullable {
 		v.Valid = []bool{!null}
 	}
-	var list func(c *catalog.Column, n int) *catalog.Vector
-	list = func(c *catalog.Column, n int) *catalog.Vector {
+	list := func(c *catalog.Column, n int) *catalog.Vector {
 		m := &catalog.Vector{Rows: 1, Offsets: []int64{0, int64(n)}}
 		if c.DType != catalog.String {
 			m.Data = randomBytes(c.DType, n, r)
@@ -194,7 +193,7 @@ func randomRow(c *catalog.Column, r *rand.Rand, id int) *catalog.Vector {
 		}
 		m.StrOffsets = []int64{0}
 		for range n {
-			m.Data = append(m.Data, "héllo"[:1+r.IntN(1)*2]...)
+			m.Data = append(m.Data, "héllo"[:1+r.IntN(2)*2]...)
 			m.StrOffsets = append(m.StrOffsets, int64(len(m.Data)))
 		}
 		return m
