@@ -17,7 +17,8 @@ const (
 	maxPiece     = 64 << 20
 	maxGroups    = math.MaxInt16 + 1 // a row group's ordinal has 16 bits
 	zeroBytes    = 1 << 20           // zeros written at once
-	groupSlack   = 1 << 20           // of a row group's buffer, beyond its payload
+	groupSlack   = 16                // of a row group's buffer beyond its payload: one part in so many,
+	groupLeast   = 64 << 10          // and so many bytes
 	parquetMajor = 2
 )
 
@@ -101,7 +102,7 @@ func NewWriter(dst io.Writer, spec Spec) (*Writer, error) {
 	if err := w.columnWriters(); err != nil {
 		return nil, err
 	}
-	w.bufs[0] = append(make([]byte, 0, GroupPayload+groupSlack), magic...)
+	w.bufs[0] = append([]byte{}, magic...)
 	return w, nil
 }
 
@@ -262,7 +263,8 @@ func (w *Writer) writeGroup(vs []*catalog.Vector, rows int, payload int64) error
 	if len(w.groups) == maxGroups {
 		return fmt.Errorf("shard: more than %d row groups; make shards smaller", maxGroups)
 	}
-	b := w.bufs[w.turn]
+	// What is written is about the payload; a small shard must not cost the buffers of a large one.
+	b := slices.Grow(w.bufs[w.turn], int(payload+payload/groupSlack)+groupLeast)
 	base := w.sink.pos // of the buffer's first byte
 	start := base + int64(len(b))
 	var chunks []*chunkPages
@@ -303,9 +305,6 @@ func (w *Writer) writeGroup(vs []*catalog.Vector, rows int, payload int64) error
 		return err
 	}
 	w.turn = 1 - w.turn
-	if w.bufs[w.turn] == nil {
-		w.bufs[w.turn] = make([]byte, 0, GroupPayload+groupSlack)
-	}
 	w.bufs[w.turn] = w.bufs[w.turn][:0]
 	return nil
 }
