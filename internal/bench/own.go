@@ -13,28 +13,6 @@ import (
 	"astropile/internal/stream"
 )
 
-// slots is a pool of slots that are used again and again.
-type slots chan stream.Slot
-
-func newSlots(n int) slots {
-	p := make(slots, n)
-	for range n {
-		p <- new(stream.Memory)
-	}
-	return p
-}
-
-func (p slots) Acquire(ctx context.Context) (stream.Slot, error) {
-	select {
-	case s := <-p:
-		return s, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (p slots) Release(s stream.Slot) { p <- s }
-
 // Stream is the project's stream of the column, in order or shuffled, without anyone reading the batches.
 func Stream(ctx context.Context, o Options, mode stream.Mode) (*Result, error) {
 	d, err := openDataset(ctx, &o)
@@ -42,7 +20,7 @@ func Stream(ctx context.Context, o Options, mode stream.Mode) (*Result, error) {
 		return nil, err
 	}
 	defer d.close()
-	pool := newSlots(o.Slots)
+	pool := stream.NewPool(o.Slots)
 	var sum digest
 	r, err := o.passes(func(k int) (rows, bytes int64, err error) {
 		st := d.set.Stream(ctx, stream.StreamOptions{Batch: o.Batch, Shuffle: mode, Seed: o.Seed, Epoch: uint64(k), Epochs: 1}, pool)
