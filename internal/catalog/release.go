@@ -88,7 +88,10 @@ func (d *Dataset) Check() error {
 	if err := CheckColumns(d.Columns); err != nil {
 		return err
 	}
-	if d.Expect < 1 || d.ShardSize < MinPiece || d.Piece < MinPiece || d.Piece > MaxPiece || d.Piece&(d.Piece-1) != 0 {
+	if d.ShardSize < MinPiece {
+		return bad("a shard size of %d bytes; at least %d (64 KiB)", d.ShardSize, MinPiece)
+	}
+	if d.Expect < 1 || d.Piece < MinPiece || d.Piece > MaxPiece || d.Piece&(d.Piece-1) != 0 {
 		return bad("shard size %d, expect %d, piece %d do not fit together", d.ShardSize, d.Expect, d.Piece)
 	}
 	if c := d.Column(d.ID); c == nil || c.Kind != Scalar {

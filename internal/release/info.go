@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -95,9 +94,6 @@ func info(dir string) (*DatasetInfo, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(r.dir); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: %s does not exist", ErrDamaged, dir)
-		}
 		return nil, err
 	}
 	p, err := r.latest()

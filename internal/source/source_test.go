@@ -178,4 +178,6 @@ func TestFileOpensMoreFilesThanItMayHold(t *testing.T) {
 	}
 }
 
-func name(i int) string { return "f" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676)) }
+func name(i int) string {
+	return "f" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676))
+}
