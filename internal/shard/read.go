@@ -287,7 +287,7 @@ func (d *Reader) readAt(b []byte, off int64) error {
 
 // readVec fills the buffers one after another from off on.
 func (d *Reader) readVec(bufs [][]byte, off int64) error {
-	if len(bufs) == 1 {
+	if len(bufs) == 1 && (d.vec == nil || off >= d.tailAt) {
 		return d.readAt(bufs[0], off)
 	}
 	if d.vec != nil {

@@ -35,6 +35,8 @@ type openFile struct {
 	f     *os.File
 	fd    int
 	info  fs.FileInfo
+	once  sync.Once
+	maps  mapping // made with the first large read
 	users int
 	elem  *list.Element // in idle, or nil
 	gone  bool          // no longer in the table: close after the last user
@@ -69,7 +71,7 @@ func (s *File) Close() error {
 		delete(s.open, p)
 		of.gone = true
 		if of.users == 0 {
-			_ = of.f.Close()
+			of.close()
 		}
 	}
 	s.idle.Init()
@@ -120,9 +122,21 @@ func (s *File) acquire(path string) (*openFile, error) {
 	for len(s.open) > s.limit && s.idle.Len() > 0 {
 		old := s.idle.Remove(s.idle.Front()).(*openFile)
 		delete(s.open, old.path)
-		_ = old.f.Close()
+		old.close()
 	}
 	return of, nil
+}
+
+// mapped is the file's mapping, made when it is first asked for by one who uses the file.
+func (of *openFile) mapped() mapping {
+	of.once.Do(func() { of.maps = mapFile(of.f, of.info.Size()) })
+	return of.maps
+}
+
+// close ends the file once nobody uses it.
+func (of *openFile) close() {
+	of.maps.close()
+	_ = of.f.Close()
 }
 
 func (s *File) use(of *openFile) {
@@ -141,12 +155,12 @@ func (s *File) release(of *openFile) {
 		return
 	}
 	if of.gone {
-		_ = of.f.Close()
+		of.close()
 		return
 	}
 	if len(s.open) > s.limit {
 		delete(s.open, of.path)
-		_ = of.f.Close()
+		of.close()
 		return
 	}
 	of.elem = s.idle.PushBack(of)
@@ -256,6 +270,15 @@ func (h *fileHandle) ReadVectorAt(bufs [][]byte, off int64) (int, error) {
 		want += len(b)
 	}
 	a := h.s.iov.Get().(*iovecs)
+	if m := of.mapped(); m != nil {
+		if err := m.readMapped(bufs, off, int64(want), a.seen[:]); !errors.Is(err, errUnmapped) {
+			h.s.iov.Put(a)
+			if err != nil {
+				return 0, fmt.Errorf("source: read %s at byte %d: %w", h.path, off, err)
+			}
+			return want, nil
+		}
+	}
 	n, err := preadv(a, of.fd, bufs, off)
 	h.s.iov.Put(a)
 	if err != nil {

@@ -1,0 +1,36 @@
+#include "textflag.h"
+
+// func past(dst, src *byte, n int)
+TEXT ·past(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ n+16(FP), CX
+	SHRQ $8, CX
+	JZ   done
+
+loop:
+	VMOVDQU  (SI), Y0
+	VMOVDQU  32(SI), Y1
+	VMOVDQU  64(SI), Y2
+	VMOVDQU  96(SI), Y3
+	VMOVDQU  128(SI), Y4
+	VMOVDQU  160(SI), Y5
+	VMOVDQU  192(SI), Y6
+	VMOVDQU  224(SI), Y7
+	VMOVNTDQ Y0, (DI)
+	VMOVNTDQ Y1, 32(DI)
+	VMOVNTDQ Y2, 64(DI)
+	VMOVNTDQ Y3, 96(DI)
+	VMOVNTDQ Y4, 128(DI)
+	VMOVNTDQ Y5, 160(DI)
+	VMOVNTDQ Y6, 192(DI)
+	VMOVNTDQ Y7, 224(DI)
+	ADDQ     $256, SI
+	ADDQ     $256, DI
+	DECQ     CX
+	JNZ      loop
+	SFENCE
+	VZEROUPPER
+
+done:
+	RET
