@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def client(testfeed: str, body: str, **more: Any) -> subprocess.Popen[str]:
     """A Python process with an open made-up dataset ``ds``; its first line is the number of the feed process."""
     code = f"""
 import json, os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job starts with it ignored
 import numpy as np
 import astropile
 ds = astropile.open(json.dumps(dict(rows=100_000, side=16, hang={more.pop("hang", False)})), columns=["row", "image"])
@@ -53,7 +55,12 @@ print(ds._feed.process_id, flush=True)
 
 def line(p: subprocess.Popen[str]) -> str:
     assert p.stdout is not None
-    return p.stdout.readline().strip()
+    watchdog = threading.Timer(60, p.kill)  # a line that does not come must not hold the tests up
+    watchdog.start()
+    try:
+        return p.stdout.readline().strip()
+    finally:
+        watchdog.cancel()
 
 
 def shm() -> set[str]:
