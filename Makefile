@@ -23,7 +23,7 @@ export CGO_ENABLED := 0
 # Interpreter of the environment NAME; made when it is not there yet.
 venv = $$(scripts/venv.sh $(1) | tail -n 1)
 
-.PHONY: help build build-arm64 preflight venvs lint format test test-fast test-go test-python test-torch demo bench-local fuzz clean
+.PHONY: help build build-arm64 preflight venvs lint format test test-fast test-go test-arm64 test-python test-torch demo bench-local fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -55,6 +55,9 @@ test-go: build ## every Go test
 	python="$(call venv,test)"
 	ASTROPILE_BIN=$(BIN) ASTROPILE_TEST_PYTHON="$$python" $(GO) test -count=1 -timeout 20m ./...
 
+test-arm64: build ## the same bits on arm64, under qemu
+	@scripts/test-arm64.sh
+
 test-python: build ## every Python test but those of torch
 	python="$(call venv,test)"
 	ASTROPILE_BIN=$(BIN) "$$python" -m pytest -m "not torch" $(PYTEST_PATHS)
@@ -70,6 +73,7 @@ test: ## everything: build, environments, lint, Go, Python, torch
 	@failed=0
 	@$(STEP) lint $(MAKE) lint || failed=1
 	@$(STEP) "Go tests" $(MAKE) test-go || failed=1
+	@$(STEP) "arm64 tests" $(MAKE) test-arm64
 	@$(STEP) "Python tests" $(MAKE) test-python || failed=1
 	@$(STEP) "torch tests" $(MAKE) test-torch || failed=1
 	@exit $$failed
