@@ -73,7 +73,7 @@ test: ## everything: build, environments, lint, Go, Python, torch
 	@failed=0
 	@$(STEP) lint $(MAKE) lint || failed=1
 	@$(STEP) "Go tests" $(MAKE) test-go || failed=1
-	@$(STEP) "arm64 tests" $(MAKE) test-arm64
+	@$(STEP) "arm64 tests" $(MAKE) test-arm64 || failed=1
 	@$(STEP) "Python tests" $(MAKE) test-python || failed=1
 	@$(STEP) "torch tests" $(MAKE) test-torch || failed=1
 	@exit $$failed
