@@ -66,6 +66,8 @@ class Schema(Mapping[str, Field]):
         self._fields = {f.name: f for f in fields}
 
     def __getitem__(self, name: str) -> Field:
+        if name not in self._fields:
+            raise KeyError(f"no column {name!r} is open; there are {', '.join(self._fields)}")
         return self._fields[name]
 
     def __iter__(self) -> Iterator[str]:
