@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -125,3 +128,20 @@ def test_a_flipped_bit_is_found(roots, tmp_path, where):
     path.write_bytes(b)
     with pytest.raises(second.DamageError):
         second.Dataset(root).shards()
+
+
+def test_the_vectors_of_the_specification_hold(astropile_bin):
+    text = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
+    vectors = json.loads(text.split("## 6. Test vectors")[1].split("```json")[1].split("```")[0])
+    for v in vectors["order"]:
+        got = second.order1(v["counts"], v["seed"], v["epoch"], v["n"], v["lanes"], v["window"])
+        assert [list(x) for x in got] == v["rows"]
+    places = np.array([v[:2] for v in vectors["healpix_29"]], "<f8").tobytes()
+    done = subprocess.run([astropile_bin, "healpix", "--order", "29"], input=places, capture_output=True, check=True)
+    assert np.frombuffer(done.stdout, "<i8").tolist() == [v[2] for v in vectors["healpix_29"]]
+    for size, expect, piece in vectors["piece"]:
+        power = int(np.floor(np.log2(size / expect / 512)))
+        assert min(max(2**power, 64 << 10), 4 << 20) == piece
+    c = vectors["canonical"]
+    assert second.canonical(c["value"]) == c["text"]
+    assert hashlib.sha256(c["text"].encode()).hexdigest() == c["sha256"]
