@@ -150,7 +150,9 @@ func FuzzFileMetaData(f *testing.F) {
 	f.Add(fullMetaData().Encode())
 	f.Add([]byte{0x15, 0x04, 0x19, 0x0c, 0x16, 0x00, 0x19, 0x0c, 0x00})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := DecodeFileMetaData(b)
+		var m *FileMetaData
+		var err error
+		boundAlloc(t, len(b), func() { m, err = DecodeFileMetaData(b) })
 		if err != nil {
 			if !errors.Is(err, ErrFormat) {
 				t.Fatalf("%v", err)
@@ -170,8 +172,13 @@ func FuzzFileMetaData(f *testing.F) {
 func FuzzOffsetIndex(f *testing.F) {
 	f.Add((&OffsetIndex{Pages: []PageLocation{{4, 10, 0}, {14, 10, 3}}}).Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x, err := DecodeOffsetIndex(b)
+		var x *OffsetIndex
+		var err error
+		boundAlloc(t, len(b), func() { x, err = DecodeOffsetIndex(b) })
 		if err != nil {
+			if !errors.Is(err, ErrFormat) {
+				t.Fatal(err)
+			}
 			return
 		}
 		if again, err := DecodeOffsetIndex(x.Encode()); err != nil || !reflect.DeepEqual(again, x) {
@@ -184,8 +191,14 @@ func FuzzPageHeader(f *testing.F) {
 	f.Add((&PageHeader{Type: PageData, UncompressedSize: 9, CompressedSize: 9, HasCRC: true, Data: &DataPageHeader{NumValues: 5}}).Append(nil))
 	f.Add((&PageHeader{Type: PageDataV2, UncompressedSize: 9, CompressedSize: 9, DataV2: &DataPageHeaderV2{NumValues: 5, NumRows: 2, DefBytes: 2, RepBytes: 3}}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, n, err := DecodePageHeader(b)
+		var h *PageHeader
+		var n int
+		var err error
+		boundAlloc(t, len(b), func() { h, n, err = DecodePageHeader(b) })
 		if err != nil {
+			if !errors.Is(err, ErrFormat) {
+				t.Fatal(err)
+			}
 			return
 		}
 		if n > len(b) {
@@ -201,7 +214,9 @@ func FuzzUnits(f *testing.F) {
 	f.Add(EncodeUnits([]Unit{{0, 100, [32]byte{1}}, {100, 250, [32]byte{2}}}), int64(250))
 	f.Add("", int64(0))
 	f.Fuzz(func(t *testing.T, s string, end int64) {
-		units, err := DecodeUnits(s, end)
+		var units []Unit
+		var err error
+		boundAlloc(t, len(s), func() { units, err = DecodeUnits(s, end) })
 		if err != nil {
 			if !errors.Is(err, ErrFormat) {
 				t.Fatal(err)
