@@ -17,7 +17,7 @@ while IFS=' ' read -r package folder; do
   while read -r target; do
     ran=$((ran + 1))
     echo "==> $package $target, $seconds s"
-    "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${seconds}s" "$package" </dev/null || failed+=("$package $target")
+    "$go" test -run '^$' -fuzz "^$target\$" -fuzzminimizetime 20x -fuzztime "${seconds}s" "$package" </dev/null || failed+=("$package $target")
   done < <(find "$folder" -maxdepth 1 -name '*_test.go' -exec sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' {} + | sort -u)
 done < <("$go" list -f '{{.ImportPath}} {{.Dir}}' "$@")
 
