@@ -33,6 +33,22 @@ func DigestFunc(name string) (func([]byte) [32]byte, error) {
 	return nil, fmt.Errorf("%w: digest %q is unknown; this version knows sha256 and blake3", ErrFormat, name)
 }
 
+// digestEach digests each message with the digest of a name; messages that lie together are faster so than one by one.
+func digestEach(name string) (func(messages [][]byte, sum func(i int, digest [32]byte)), error) {
+	digest, err := DigestFunc(name)
+	if err != nil {
+		return nil, err
+	}
+	if name == DigestSHA256 || name == "" {
+		return sha256Each, nil
+	}
+	return func(messages [][]byte, sum func(int, [32]byte)) {
+		for i, m := range messages {
+			sum(i, digest(m))
+		}
+	}, nil
+}
+
 // Unit is a run of whole pages of a shard: bytes [Start, End) of the file, and their digest.
 type Unit struct {
 	Start, End int64

@@ -89,7 +89,11 @@ func NewWriter(dst io.Writer, spec Spec) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{spec: spec, digest: digest, sink: newSink(dst, digest, spec.Piece)}
+	each, err := digestEach(spec.Digest)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{spec: spec, digest: digest, sink: newSink(dst, each, spec.Piece)}
 	w.schema, w.leaves = parquetSchema(spec.Columns)
 	schema, err := ArrowSchema(spec.Columns)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // it is written and hashed, a goroutine each, its owner fills the next.
 type sink struct {
 	dst    io.Writer
-	digest func([]byte) [32]byte
+	each   func(messages [][]byte, sum func(i int, digest [32]byte)) // digests units
 	piece  int64
 	file   hash.Hash // SHA-256 of the whole
 	part   hash.Hash // SHA-1 of the piece that is open
@@ -25,8 +25,8 @@ type sink struct {
 	err    error // of dst; read only when no work is in flight
 }
 
-func newSink(dst io.Writer, digest func([]byte) [32]byte, piece int64) *sink {
-	return &sink{dst: dst, digest: digest, piece: piece, file: sha256.New(), part: sha1.New()}
+func newSink(dst io.Writer, each func([][]byte, func(int, [32]byte)), piece int64) *sink {
+	return &sink{dst: dst, each: each, piece: piece, file: sha256.New(), part: sha1.New()}
 }
 
 // wait ends when nothing is in flight and says whether all was written.
@@ -56,9 +56,11 @@ func (s *sink) emit(b []byte, ends []int64) error {
 	s.work.Go(func() { s.file.Write(b) })
 	s.work.Go(func() { s.cutPieces(b) })
 	s.work.Go(func() {
-		for i := range units {
-			units[i].Digest = s.digest(b[units[i].Start-base : units[i].End-base])
+		messages := make([][]byte, len(units))
+		for i, u := range units {
+			messages[i] = b[u.Start-base : u.End-base]
 		}
+		s.each(messages, func(i int, digest [32]byte) { units[i].Digest = digest })
 	})
 	return nil
 }
@@ -73,16 +75,29 @@ func (s *sink) write(b []byte, base int64) {
 	}
 }
 
+// cutPieces hashes b as the pieces that it goes on with: the one that is open, whole ones, and the beginning of the next.
 func (s *sink) cutPieces(b []byte) {
-	for len(b) > 0 {
-		n := min(int64(len(b)), s.piece-s.filled)
-		s.part.Write(b[:n])
-		s.filled += n
-		b = b[n:]
-		if s.filled == s.piece {
-			s.pieces = s.part.Sum(s.pieces)
-			s.part.Reset()
-			s.filled = 0
-		}
+	if s.filled > 0 {
+		b = s.open(b)
 	}
+	var whole [][]byte
+	for ; int64(len(b)) >= s.piece; b = b[s.piece:] {
+		whole = append(whole, b[:s.piece])
+	}
+	at := len(s.pieces)
+	s.pieces = append(s.pieces, make([]byte, len(whole)*sha1.Size)...)
+	sha1Each(whole, func(i int, digest [sha1.Size]byte) { copy(s.pieces[at+i*sha1.Size:], digest[:]) })
+	s.open(b)
+}
+
+// open adds to the piece that is open, and gives what goes beyond it.
+func (s *sink) open(b []byte) []byte {
+	n := min(int64(len(b)), s.piece-s.filled)
+	s.part.Write(b[:n])
+	if s.filled += n; s.filled == s.piece {
+		s.pieces = s.part.Sum(s.pieces)
+		s.part.Reset()
+		s.filled = 0
+	}
+	return b[n:]
 }
