@@ -48,7 +48,7 @@ func ArrowScalar(c *Column, v *Vector) (arrow.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	valid, nulls := validity(v)
+	valid, nulls := ArrowValidity(v)
 	var data []byte
 	switch c.DType {
 	case String:
@@ -76,7 +76,8 @@ func ArrowScalar(c *Column, v *Vector) (arrow.Array, error) {
 	return array.MakeFromData(d), nil
 }
 
-func validity(v *Vector) (*memory.Buffer, int) {
+// ArrowValidity packs which rows are not null, and counts those that are; nil where none is.
+func ArrowValidity(v *Vector) (*memory.Buffer, int) {
 	if v.Valid == nil {
 		return nil, 0
 	}

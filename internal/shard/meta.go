@@ -213,6 +213,19 @@ func (s seen) need(r *thriftReader, what string, ids ...int16) error {
 	return nil
 }
 
+// record calls f with each field of a struct, of which some must be there.
+func (r *thriftReader) record(t byte, what string, need []int16, f func(id int16, t byte) error) error {
+	var s seen
+	err := r.fields(t, func(id int16, t byte) error {
+		s.set(id)
+		return f(id, t)
+	})
+	if err != nil {
+		return err
+	}
+	return s.need(r, what, need...)
+}
+
 // DecodeFileMetaData reads a footer. Unknown fields are passed over. Bytes after the footer's end are an error.
 func DecodeFileMetaData(b []byte) (*FileMetaData, error) {
 	if len(b) > MaxFooter {
@@ -220,9 +233,7 @@ func DecodeFileMetaData(b []byte) (*FileMetaData, error) {
 	}
 	r := &thriftReader{b: b}
 	m := &FileMetaData{}
-	var s seen
-	err := r.fields(wireStruct, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(wireStruct, "the footer", []int16{1, 2, 3, 4}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			m.Version, err = r.i32(t)
@@ -254,9 +265,6 @@ func DecodeFileMetaData(b []byte) (*FileMetaData, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "the footer", 1, 2, 3, 4)
-	}
 	if err == nil && r.left() != 0 {
 		err = r.bad("%d bytes after the footer", r.left())
 	}
@@ -302,9 +310,7 @@ func (r *thriftReader) keyValues(t byte) ([]KeyValue, error) {
 
 func (r *thriftReader) schemaElement(t byte) (SchemaElement, error) {
 	e := SchemaElement{Converted: ConvertedNone}
-	var s seen
-	err := r.fields(t, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(t, "a schema element", []int16{4}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			var v int32
@@ -332,9 +338,6 @@ func (r *thriftReader) schemaElement(t byte) (SchemaElement, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a schema element", 4)
-	}
 	return e, err
 }
 
@@ -364,9 +367,7 @@ func (r *thriftReader) logicalType(t byte, e *SchemaElement) error {
 
 func (r *thriftReader) rowGroup(t byte) (RowGroup, error) {
 	var g RowGroup
-	var s seen
-	err := r.fields(t, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(t, "a row group", []int16{1, 2, 3}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			err = r.list(t, maxLeaves, func(t byte) error {
@@ -393,17 +394,12 @@ func (r *thriftReader) rowGroup(t byte) (RowGroup, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a row group", 1, 2, 3)
-	}
 	return g, err
 }
 
 func (r *thriftReader) columnChunk(t byte) (ColumnChunk, error) {
 	var c ColumnChunk
-	var s seen
-	err := r.fields(t, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(t, "a column chunk", []int16{3}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			c.FilePath, err = r.string(t)
@@ -427,17 +423,12 @@ func (r *thriftReader) columnChunk(t byte) (ColumnChunk, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a column chunk", 3)
-	}
 	return c, err
 }
 
 func (r *thriftReader) columnMetaData(t byte) (ColumnMetaData, error) {
 	var m ColumnMetaData
-	var s seen
-	err := r.fields(t, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(t, "a column chunk's metadata", []int16{1, 3, 4, 5, 6, 7, 9}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			var v int32
@@ -484,9 +475,6 @@ func (r *thriftReader) columnMetaData(t byte) (ColumnMetaData, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a column chunk's metadata", 1, 3, 4, 5, 6, 7, 9)
-	}
 	return m, err
 }
 

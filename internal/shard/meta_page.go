@@ -59,9 +59,7 @@ func DecodePageHeader(b []byte) (*PageHeader, int, error) {
 	}
 	r := &thriftReader{b: b}
 	h := &PageHeader{}
-	var s seen
-	err := r.fields(wireStruct, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(wireStruct, "a page header", []int16{1, 2, 3}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			h.Type, err = r.i32(t)
@@ -84,9 +82,6 @@ func DecodePageHeader(b []byte) (*PageHeader, int, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a page header", 1, 2, 3)
-	}
 	if err == nil {
 		err = h.check()
 	}
@@ -115,9 +110,7 @@ func (h *PageHeader) check() error {
 
 func (r *thriftReader) dataPageHeader(t byte) (*DataPageHeader, error) {
 	h := &DataPageHeader{}
-	var s seen
-	err := r.fields(t, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(t, "a data page's header", []int16{1, 2, 3, 4}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			h.NumValues, err = r.size32(t)
@@ -132,9 +125,6 @@ func (r *thriftReader) dataPageHeader(t byte) (*DataPageHeader, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a data page's header", 1, 2, 3, 4)
-	}
 	return h, err
 }
 
@@ -145,9 +135,7 @@ func (r *thriftReader) encoding(t byte) (Encoding, error) {
 
 func (r *thriftReader) dataPageHeaderV2(t byte) (*DataPageHeaderV2, error) {
 	h := &DataPageHeaderV2{Compressed: true}
-	var s seen
-	err := r.fields(t, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(t, "a data page's header", []int16{1, 2, 3, 4, 5, 6}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			h.NumValues, err = r.size32(t)
@@ -168,17 +156,12 @@ func (r *thriftReader) dataPageHeaderV2(t byte) (*DataPageHeaderV2, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a data page's header", 1, 2, 3, 4, 5, 6)
-	}
 	return h, err
 }
 
 func (r *thriftReader) dictionaryPageHeader(t byte) (*DictionaryPageHeader, error) {
 	h := &DictionaryPageHeader{}
-	var s seen
-	err := r.fields(t, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(t, "a dictionary page's header", []int16{1, 2}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			h.NumValues, err = r.size32(t)
@@ -189,9 +172,6 @@ func (r *thriftReader) dictionaryPageHeader(t byte) (*DictionaryPageHeader, erro
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a dictionary page's header", 1, 2)
-	}
 	return h, err
 }
 
@@ -249,9 +229,7 @@ func DecodeOffsetIndex(b []byte) (*OffsetIndex, error) {
 	}
 	r := &thriftReader{b: b}
 	x := &OffsetIndex{}
-	var s seen
-	err := r.fields(wireStruct, func(id int16, t byte) error {
-		s.set(id)
+	err := r.record(wireStruct, "an offset index", []int16{1}, func(id int16, t byte) error {
 		if id != 1 {
 			return r.skip(t, false)
 		}
@@ -267,9 +245,6 @@ func DecodeOffsetIndex(b []byte) (*OffsetIndex, error) {
 			return nil
 		})
 	})
-	if err == nil {
-		err = s.need(r, "an offset index", 1)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -278,9 +253,7 @@ func DecodeOffsetIndex(b []byte) (*OffsetIndex, error) {
 
 func (r *thriftReader) pageLocation(t byte) (PageLocation, error) {
 	var p PageLocation
-	var s seen
-	err := r.fields(t, func(id int16, t byte) (err error) {
-		s.set(id)
+	err := r.record(t, "a page location", []int16{1, 2, 3}, func(id int16, t byte) (err error) {
 		switch id {
 		case 1:
 			p.Offset, err = r.size(t)
@@ -293,9 +266,6 @@ func (r *thriftReader) pageLocation(t byte) (PageLocation, error) {
 		}
 		return err
 	})
-	if err == nil {
-		err = s.need(r, "a page location", 1, 2, 3)
-	}
 	if err == nil && p.Offset > 1<<62 {
 		err = r.bad("a page at byte %d", p.Offset)
 	}

@@ -157,13 +157,12 @@ func parquetSchema(cols []catalog.Column) ([]SchemaElement, []leaf) {
 		if rep == Optional {
 			def++
 		}
-		for k := range depth {
+		for range depth {
 			out = append(out,
 				SchemaElement{Name: name, Repetition: rep, Children: 1, Converted: ConvertedList, Logical: LogicalList},
 				SchemaElement{Name: listName, Repetition: Repeated, Children: 1, Converted: ConvertedNone})
 			name, rep = elementName, Required
 			path = append(path, listName, elementName)
-			_ = k
 		}
 		e := elementType(d)
 		e.Name, e.Repetition = name, rep

@@ -219,7 +219,7 @@ func arrowArray(c *catalog.Column, v *catalog.Vector) (arrow.Array, error) {
 		defer a.Release()
 		children[k] = a.Data()
 	}
-	valid, nulls := validBits(v)
+	valid, nulls := catalog.ArrowValidity(v)
 	d := array.NewData(field.Type, v.Rows, []*memory.Buffer{valid}, children, nulls, 0)
 	defer d.Release()
 	return array.MakeFromData(d), nil
@@ -251,26 +251,10 @@ func arrowList(c *catalog.Column, v *catalog.Vector) (arrow.Array, error) {
 	for _, o := range v.Offsets[:v.Rows+1] {
 		offs = binary.LittleEndian.AppendUint32(offs, uint32(o-lo))
 	}
-	valid, nulls := validBits(v)
+	valid, nulls := catalog.ArrowValidity(v)
 	d := array.NewData(field.Type, v.Rows, []*memory.Buffer{valid, memory.NewBufferBytes(offs)}, []arrow.ArrayData{child.Data()}, nulls, 0)
 	defer d.Release()
 	return array.MakeFromData(d), nil
-}
-
-// validBits packs the validity of rows; nil where no row is null.
-func validBits(v *catalog.Vector) (*memory.Buffer, int) {
-	bits, nulls := make([]byte, (v.Rows+7)/8), 0
-	for i := range v.Rows {
-		if v.Null(i) {
-			nulls++
-		} else {
-			bits[i/8] |= 1 << (i % 8)
-		}
-	}
-	if nulls == 0 {
-		return nil, 0
-	}
-	return memory.NewBufferBytes(bits), nulls
 }
 
 // writeContext ends an operation early where its context has ended.
