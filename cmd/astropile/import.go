@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,9 @@ grow: a pixel that has been cut is never cut again.`,
   astropile import spectra.hdf5 --into releases/spectra --no-sky --duplicates first`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, src []string) error {
+			if o.into == "" {
+				return usageError{errors.New("--into is needed: the folder of the dataset")}
+			}
 			r, err := loadRecipe(o.recipe)
 			if err != nil {
 				return err
@@ -70,7 +74,6 @@ grow: a pixel that has been cut is never cut again.`,
 	f.BoolVar(&o.skipBad, "skip-bad", false, "leave damaged inputs out, and list them")
 	f.Var(&o.duplicates, "duplicates", "an id that occurs twice: error, first (keep the first) or all (keep all)")
 	addImportFlags(cmd, &o)
-	_ = cmd.MarkFlagRequired("into")
 	return cmd
 }
 

@@ -150,15 +150,14 @@ func (a *app) runStream(ctx context.Context, root string, o streamOptions) (_ *s
 		if !b.Last {
 			continue
 		}
-		if passes == 0 {
+		if passes++; passes == 1 {
 			rep.Rows, rep.Bytes, start = 0, 0, a.now()
 		} else if o.epochs == 0 && a.now().Sub(start) > 2*time.Second {
 			break
 		}
-		passes++
 	}
 	rep.Seconds = a.now().Sub(start).Seconds()
-	rep.Epochs = max(1, passes)
+	rep.Epochs = max(1, passes-1)
 	rep.SamplesS, rep.MBs = float64(rep.Rows)/rep.Seconds, float64(rep.Bytes)/rep.Seconds/1e6
 	if rep.ControlMBs > 0 {
 		rep.Share = rep.MBs / rep.ControlMBs

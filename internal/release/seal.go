@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"astropile/internal/catalog"
 	"astropile/internal/shard"
@@ -166,6 +167,11 @@ func (j *journal) terms(parent *published, opt SealOptions) error {
 		return fmt.Errorf("%w: a release needs a licence: --licence with an SPDX identifier such as CC-BY-4.0; later releases keep it", ErrRefused)
 	case strings.TrimSpace(d.Citation) == "":
 		return fmt.Errorf("%w: a release needs a citation: --citation with a text or BibTeX file; later releases keep it", ErrRefused)
+	}
+	for what, text := range map[string]string{"message": opt.Message, "citation": d.Citation, "DOI": d.DOI} {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return fmt.Errorf("%w: the %s is not UTF-8 text: a release is permanent and every tool has to read it; convert it first (iconv -f latin1 -t utf-8)", ErrRefused, what)
+		}
 	}
 	licence, err := checkLicence(d.Licence)
 	d.Licence = licence
