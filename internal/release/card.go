@@ -57,7 +57,7 @@ func card(rel *catalog.Release, shards []catalog.Shard) []byte {
 			w("| `%s.%s` | %s | %s | | %s |\n", c.Name, m.Name, m.Kind, m.DType, cell(m.Unit))
 		}
 	}
-	w("\n## Use\n\n```python\nimport astropile                        # batches as numpy views, verified\nds = astropile.open(\"%s\")\nfor batch in ds.batches(256, shuffle=True, seed=0):\n    ...\n\nfrom datasets import load_dataset       # the Hugging Face client\nds = load_dataset(\"path/or/repository\", split=\"train\")\n", d.Name)
+	w("\n## Use\n\n```python\nimport astropile                        # batches as numpy views\nds = astropile.open(\"%s\")\nfor batch in ds.batches(256, shuffle=True, seed=0):\n    ...\n\nfrom datasets import load_dataset       # the Hugging Face client\nds = load_dataset(\"path/or/repository\", split=\"train\")\n", d.Name)
 	if d.HasSky() {
 		w("\nimport lsdb                             # cone searches and cross-matches\ncatalogue = lsdb.open_catalog(\"path\")\n")
 	}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"crypto/fips140"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
@@ -78,7 +79,7 @@ func sha1Each(messages [][]byte, sum func(i int, digest [20]byte)) {
 
 // inLanes is how many of n messages are worth lanes: full rounds of them, and a last one that is full enough.
 func inLanes(n, least int) int {
-	if !canLanes() {
+	if !canLanes() || fips140.Enabled() { // only the standard library's digests are validated
 		return 0
 	}
 	if rest := n % laneCount; rest < least {

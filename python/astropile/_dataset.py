@@ -70,6 +70,8 @@ class Dataset:
     def __getitem__(self, i: Any) -> dict[str, Any] | Batch:
         if isinstance(i, slice):
             return self._read(np.arange(*i.indices(self._rows), dtype=np.int64))
+        if isinstance(i, tuple):
+            raise TypeError("one index chooses rows; a list chooses several: ds[[3, 1, 7]]")
         at = np.asarray(i)
         if at.dtype == np.bool_ and at.ndim == 1:
             if len(at) != self._rows:

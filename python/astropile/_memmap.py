@@ -100,6 +100,10 @@ class Memmap:
         if i.__class__ is not int:
             if isinstance(i, slice):
                 return self._stack(range(*i.indices(self._n)))
+            if isinstance(i, tuple):
+                raise TypeError(
+                    "one index chooses rows; index the row itself for more: memmap[17][0], not memmap[17, 0]"
+                )
             if not hasattr(i, "__index__") or getattr(i, "ndim", 0) != 0:
                 return self._stack(self._rows(i))
             i = i.__index__()

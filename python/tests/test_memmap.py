@@ -140,3 +140,10 @@ def test_forked_and_unpickled_maps_read_shards_the_parent_has_not_mapped(mapped:
         pids.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0, 0]
     assert np.array_equal(m[:], images)
+
+
+def test_several_indexes_are_refused_and_not_taken_for_rows(mapped: Opener) -> None:
+    ds, _ = mapped()
+    for wrong in (lambda: ds.memmap("image")[0, 1], lambda: ds.memmap("image")[:, 0], lambda: ds[0, 1]):
+        with pytest.raises(TypeError, match="one index"):
+            wrong()
