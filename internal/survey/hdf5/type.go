@@ -2,6 +2,7 @@ package hdf5
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -150,6 +151,7 @@ const (
 	typeVAX       = 1 << 6
 	typeSigned    = 1 << 3
 	typeIsString  = 1 // low bits of a variable-length type
+	impliedBit    = 2 // normalization of a float: the mantissa's highest bit is 1 and not stored
 )
 
 // datatype reads a type.
@@ -184,6 +186,9 @@ func (c *cursor) datatype(depth int) (*Type, error) {
 		t.unreadable = unsupportedf("time type")
 	case ClassString:
 		t.StrPad, t.UTF8 = StrPad(flags&15), flags>>4&15 == 1
+		if t.StrPad > PadSpace {
+			t.unreadable = unsupportedf("string with padding of kind %d", t.StrPad)
+		}
 	case ClassOpaque:
 		n := int(flags & 255)
 		t.Tag = strings.TrimRight(string(c.bytes((n+7)/8*8)), "\x00")
@@ -201,6 +206,9 @@ func (c *cursor) datatype(depth int) (*Type, error) {
 				c.fail("variable-length type of %d bytes over one of %d", t.Size, t.Base.Size)
 			}
 			t.unreadable = t.Base.unreadable
+			if kind := flags & 15; kind > typeIsString {
+				t.unreadable = unsupportedf("variable-length type of kind %d", kind)
+			}
 		}
 	case ClassArray:
 		err = c.array(t, version, depth)
@@ -228,18 +236,20 @@ func (c *cursor) datatype(depth int) (*Type, error) {
 
 // float accepts the IEEE formats of 2, 4 and 8 bytes; others are named.
 func (t *Type) float(c *cursor, flags uint64) {
-	type layout struct{ precision, expAt, expSize, mantAt, mantSize, bias int }
+	type layout struct{ at, precision, expAt, expSize, mantAt, mantSize, bias, signAt, norm int }
 	t.BigEndian, t.Signed = flags&typeBigEndian != 0, true
-	c.skip(2)
-	got := layout{precision: c.u16(), expAt: c.u8(), expSize: c.u8(), mantAt: c.u8(), mantSize: c.u8(), bias: int(c.u32())}
+	got := layout{
+		at: c.u16(), precision: c.u16(), expAt: c.u8(), expSize: c.u8(), mantAt: c.u8(), mantSize: c.u8(), bias: int(c.u32()),
+		signAt: int(flags >> 8 & 0xff), norm: int(flags >> 4 & 3),
+	}
 	var want layout
 	switch t.Size {
 	case 2:
-		want = layout{16, 10, 5, 0, 10, 15}
+		want = layout{0, 16, 10, 5, 0, 10, 15, 15, impliedBit}
 	case 4:
-		want = layout{32, 23, 8, 0, 23, 127}
+		want = layout{0, 32, 23, 8, 0, 23, 127, 31, impliedBit}
 	case 8:
-		want = layout{64, 52, 11, 0, 52, 1023}
+		want = layout{0, 64, 52, 11, 0, 52, 1023, 63, impliedBit}
 	}
 	switch {
 	case flags&typeVAX != 0:
@@ -305,7 +315,14 @@ func (c *cursor) compound(t *Type, version, n, depth int) error {
 		}
 		t.Members = append(t.Members, m)
 	}
-	return nil
+	byOffset := slices.Clone(t.Members)
+	slices.SortFunc(byOffset, func(a, b Member) int { return a.Offset - b.Offset })
+	for i := 1; i < len(byOffset); i++ {
+		if a, b := byOffset[i-1], byOffset[i]; a.Offset+a.Type.Size > b.Offset {
+			c.fail("members %q and %q of a compound overlap", a.Name, b.Name)
+		}
+	}
+	return c.err
 }
 
 // arraySize is the size of an array of dims elements, or -1 if it is none.
