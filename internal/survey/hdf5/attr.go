@@ -99,7 +99,7 @@ func (o *Object) attrs() ([]Attr, error) {
 		m := &o.messages[i]
 		switch m.kind {
 		case msgAttribute:
-			c, err := o.f.open(m, 0)
+			c, err := o.f.open(m)
 			if err == nil {
 				err = add(c)
 			}
@@ -182,12 +182,12 @@ func (c *cursor) attribute(o *Object) (a Attr, err error) {
 		return a, name.err
 	}
 	if flags&attrSharedType != 0 {
-		if typ, err = f.openShared(typ, msgDatatype, 0); err != nil {
+		if typ, err = f.openShared(typ, msgDatatype); err != nil {
 			return a, err
 		}
 	}
 	if flags&attrSharedSpace != 0 {
-		if space, err = f.openShared(space, msgDataspace, 0); err != nil {
+		if space, err = f.openShared(space, msgDataspace); err != nil {
 			return a, err
 		}
 	}

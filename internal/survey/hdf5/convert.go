@@ -11,9 +11,12 @@ import (
 // swap is a run of count numbers of width bytes, from offset in an element, to be reversed.
 type swap struct{ offset, width, count int }
 
-// maxSwaps bounds the plan of one type. A type that needs more (arrays of compounds of arrays) has an empty plan that is
-// not nil, and is converted part by part.
-const maxSwaps = 1 << 12
+// maxSwaps bounds the plan of a compound, maxArraySwaps that of an array, which a few bytes in the file can make long. A
+// type that needs more has an empty plan that is not nil, and is converted part by part.
+const (
+	maxSwaps      = 1 << 12
+	maxArraySwaps = 1 << 6
+)
 
 // plan lists what toLittle reverses in an element of t; nil if nothing.
 func (t *Type) plan() []swap {
@@ -43,7 +46,7 @@ func (t *Type) plan() []swap {
 			return []swap{}
 		case len(base) == 1 && base[0].width*base[0].count == t.Base.Size:
 			return []swap{{0, base[0].width, base[0].count * n}}
-		case n > maxSwaps/len(base):
+		case n > maxArraySwaps/len(base):
 			return []swap{}
 		}
 		out := make([]swap, 0, n*len(base))
@@ -161,13 +164,15 @@ func (t *Type) TrimString(b []byte) []byte {
 }
 
 // Strings gives the elements in data, of a fixed or variable-length string type, as text without padding. Bytes that are
-// no UTF-8 are kept as they are.
+// no UTF-8 are kept as they are. Elements of variable length have contents of their own each: all together are at most
+// as long as the file.
 func (f *File) Strings(t *Type, data []byte) ([]string, error) {
 	fixed := t.Class == ClassString
 	if !fixed && !(t.Class == ClassVlen && t.VarString) {
 		return nil, f.fail(noAddress, fmt.Errorf("type %s holds no text", t))
 	}
 	out := make([]string, 0, len(data)/t.Size)
+	contents := budget{f: f}
 	for ; len(data) >= t.Size; data = data[t.Size:] {
 		e := data[:t.Size]
 		if fixed {
@@ -175,6 +180,9 @@ func (f *File) Strings(t *Type, data []byte) ([]string, error) {
 			continue
 		}
 		b, _, err := f.ReadVlen(t, e)
+		if err == nil {
+			err = contents.spend(noAddress, uint64(len(b)), "texts")
+		}
 		if err != nil {
 			return nil, err
 		}

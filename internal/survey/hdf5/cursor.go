@@ -152,6 +152,21 @@ func (f *File) inside(addr, n uint64) error {
 	return nil
 }
 
+// budget counts what the structures of one walk take up in the file. In a sound file they do not overlap, so that they
+// fit; a walk through damaged links, in circles or again and again, ends after work linear in the file's size.
+type budget struct {
+	f    *File
+	used uint64
+}
+
+func (b *budget) spend(addr, n uint64, what string) error {
+	if room := b.f.room(); n > room-b.used {
+		return b.f.corrupt(addr, "%s together take more than the %d bytes of the file: they overlap or lead in a circle", what, room)
+	}
+	b.used += n
+	return nil
+}
+
 // readAt fills b from addr, which the caller has checked to be inside.
 func (f *File) readAt(b []byte, addr uint64) error {
 	n, err := f.r.ReadAt(b, int64(addr+f.base))

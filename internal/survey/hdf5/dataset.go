@@ -175,7 +175,7 @@ func (d *Dataset) read() error {
 	if !o.IsDataset() {
 		return f.fail(o.addr, fmt.Errorf("%w: the object is no dataset", ErrNotFound))
 	}
-	c, err := f.open(o.find(msgDataspace), 0)
+	c, err := f.open(o.find(msgDataspace))
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (d *Dataset) read() error {
 	if m == nil {
 		return f.corrupt(o.addr, "dataset without a type")
 	}
-	if c, err = f.open(m, 0); err != nil {
+	if c, err = f.open(m); err != nil {
 		return err
 	}
 	if d.Type, err = c.datatype(0); err != nil {
@@ -199,7 +199,7 @@ func (d *Dataset) read() error {
 		return f.corrupt(o.addr, "dataset of shape %v and type %s is too large", d.Dims, d.Type)
 	}
 	if m = o.find(msgFilters); m != nil {
-		if c, err = f.open(m, 0); err != nil {
+		if c, err = f.open(m); err != nil {
 			return err
 		}
 		if err = d.pipeline(c); err != nil {
@@ -212,7 +212,7 @@ func (d *Dataset) read() error {
 	if o.find(msgExternal) != nil {
 		d.refused = unsupportedf("external storage (the data is in other files)")
 	}
-	if c, err = f.open(o.find(msgLayout), 0); err != nil {
+	if c, err = f.open(o.find(msgLayout)); err != nil {
 		return err
 	}
 	return d.layout(c)
@@ -227,7 +227,7 @@ func (d *Dataset) fill() error {
 			return nil
 		}
 	}
-	c, err := f.open(m, 0)
+	c, err := f.open(m)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,10 @@ type File struct {
 	heaps     map[uint64]*collection
 	heapOrder []uint64
 	heapBytes int
+
+	typesMu    sync.Mutex
+	types      map[uint64]message // committed types by address
+	typesSpent budget
 }
 
 // Open opens the file at path. The error wraps ErrNotHDF5, ErrCorrupt, ErrUnsupported or one of os.Open.
@@ -64,6 +68,8 @@ func New(r io.ReaderAt, size int64, name string) (*File, error) {
 
 func newFile(f *File) (*File, error) {
 	f.heaps = map[uint64]*collection{}
+	f.types = map[uint64]message{}
+	f.typesSpent.f = f
 	f.offsetSize, f.lengthSize = maxWidth, maxWidth
 	if f.size < 0 {
 		return nil, f.fail(noAddress, fmt.Errorf("size of %d bytes", f.size))

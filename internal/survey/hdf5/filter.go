@@ -13,7 +13,7 @@ const (
 	filterLZF        = 32000
 )
 
-// filterNames names filters that files may use, for refusals.
+// filterName names filters that files may use, for refusals.
 func filterName(id int) string {
 	switch id {
 	case filterDeflate:
@@ -78,9 +78,10 @@ func (fl Filter) unsupported() error { return unsupportedf("filter %s", fl) }
 
 const (
 	fletcherSize     = 4
-	deflateExpansion = 1032 // a byte of deflate gives at most so many
-	lzfExpansion     = 88   // 3 bytes of LZF give at most 264
-	stackedSlack     = 4096 // what a compressor may add to incompressible data that another compresses again
+	deflateExpansion = 1032     // a byte of deflate gives at most so many
+	lzfExpansion     = 88       // 3 bytes of LZF give at most 264
+	stackedLimit     = 64 << 20 // bytes of a chunk that only several compressors together can have made so small
+	stackedSlack     = 4096     // what a compressor may add to incompressible data that another compresses again
 )
 
 // scratch is one worker's memory.
@@ -114,7 +115,7 @@ func (d *Dataset) readChunk(ref chunkRef, w *window, s *scratch, direct []byte) 
 	}
 	var active [maxFilters]int
 	n := 0
-	limit := ref.size
+	limit, compressed := ref.size, false
 	for i, fl := range d.Filters {
 		if ref.mask>>i&1 == 1 || d.plainEdges && w.edge {
 			continue
@@ -124,11 +125,12 @@ func (d *Dataset) readChunk(ref chunkRef, w *window, s *scratch, direct []byte) 
 		}
 		active[n] = i
 		n++
-		switch fl.ID {
-		case filterDeflate:
-			limit = saturate(limit, deflateExpansion)
-		case filterLZF:
-			limit = saturate(limit, lzfExpansion)
+		if by := fl.expansion(); by > 1 {
+			larger := saturate(limit, by)
+			if compressed {
+				larger = max(limit, min(larger, stackedLimit))
+			}
+			limit, compressed = larger, true
 		}
 	}
 	if d.chunkBytes > limit || n == 0 && ref.size != d.chunkBytes {
@@ -157,6 +159,17 @@ func (d *Dataset) readChunk(ref chunkRef, w *window, s *scratch, direct []byte) 
 		b = direct
 	}
 	return b, nil
+}
+
+// expansion is how many bytes one stored byte can give at most.
+func (fl Filter) expansion() uint64 {
+	switch fl.ID {
+	case filterDeflate:
+		return deflateExpansion
+	case filterLZF:
+		return lzfExpansion
+	}
+	return 1
 }
 
 func saturate(a, b uint64) uint64 {
@@ -218,10 +231,10 @@ func (d *Dataset) decode(b []byte, active []int, s *scratch, direct []byte) ([]b
 func (d *Dataset) encodedSize(active []int) uint64 {
 	n := d.chunkBytes
 	for _, i := range active {
-		switch d.Filters[i].ID {
-		case filterFletcher32:
+		switch fl := d.Filters[i]; {
+		case fl.ID == filterFletcher32:
 			n += fletcherSize
-		case filterDeflate, filterLZF:
+		case fl.expansion() > 1:
 			n += n/100 + stackedSlack
 		}
 	}

@@ -9,6 +9,7 @@ const (
 	heapBlockHashed    = 1 << 1 // header flag: direct blocks have a checksum
 	maxHeapDepth       = 32
 	recordHugeIndirect = 1 // record type of a version 2 B-tree
+	heapBlocks         = "blocks of a fractal heap"
 )
 
 // fractalHeap holds the links or attributes of an object that has many.
@@ -27,7 +28,8 @@ type fractalHeap struct {
 	lengthSize   int // bytes of an object's length
 	huge         map[uint64]headerBlock
 	blocks       map[uint64][]byte // direct blocks whose checksum was verified
-	blocksBytes  int
+	objects      budget            // of one walk over the objects, which never are asked for twice
+	spent        budget            // on blocks
 	indirectSeen map[uint64]*cursor
 }
 
@@ -37,7 +39,7 @@ func (f *File) fractalHeap(addr uint64) (*fractalHeap, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &fractalHeap{f: f, addr: addr, blocks: map[uint64][]byte{}, indirectSeen: map[uint64]*cursor{}}
+	h := &fractalHeap{f: f, addr: addr, objects: budget{f: f}, spent: budget{f: f}, blocks: map[uint64][]byte{}, indirectSeen: map[uint64]*cursor{}}
 	c.signature("FRHP")
 	c.version("fractal heap", 0)
 	h.idSize = c.u16()
@@ -81,6 +83,14 @@ func (f *File) fractalHeap(addr uint64) (*fractalHeap, error) {
 
 // object gives the object whose id stands at the cursor, and moves the cursor behind the id.
 func (h *fractalHeap) object(id *cursor) (*cursor, error) {
+	c, err := h.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return c, h.objects.spend(c.addr, uint64(len(c.b)), "objects of a fractal heap")
+}
+
+func (h *fractalHeap) find(id *cursor) (*cursor, error) {
 	f := h.f
 	b := id.bytes(h.idSize)
 	if id.err != nil {
@@ -150,6 +160,9 @@ func (h *fractalHeap) inDirect(addr, from, size, at, n uint64) (*cursor, error) 
 	}
 	b, ok := h.blocks[addr]
 	if !ok || uint64(len(b)) != size {
+		if err := h.spent.spend(addr, size, heapBlocks); err != nil {
+			return nil, err
+		}
 		c, err := f.block(addr, size)
 		if err != nil {
 			return nil, err
@@ -167,12 +180,7 @@ func (h *fractalHeap) inDirect(addr, from, size, at, n uint64) (*cursor, error) 
 			return nil, c.err
 		}
 		b = c.b
-		if h.blocksBytes+len(b) > MaxMetadata {
-			clear(h.blocks)
-			h.blocksBytes = 0
-		}
 		h.blocks[addr] = b
-		h.blocksBytes += len(b)
 	}
 	rel := at - from
 	return &cursor{f: f, b: b[rel : rel+n : rel+n], addr: addr + rel}, nil
@@ -232,7 +240,11 @@ func (h *fractalHeap) indirect(addr uint64, rows int) (*cursor, error) {
 	}
 	f := h.f
 	head := 4 + 1 + f.offsetSize + h.offsetSize
-	c, err := f.block(addr, uint64(head+rows*h.width*f.offsetSize+4))
+	size := uint64(head + rows*h.width*f.offsetSize + 4)
+	if err := h.spent.spend(addr, size, heapBlocks); err != nil {
+		return nil, err
+	}
+	c, err := f.block(addr, size)
 	if err != nil {
 		return nil, err
 	}

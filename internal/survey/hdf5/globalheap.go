@@ -16,7 +16,8 @@ type collection struct {
 
 // ReadVlen gives the contents of one variable-length element: for a string its bytes (which end before the first NUL) and
 // their number, for a sequence its base elements in little-endian order, packed, and their number. elem is one element of
-// type t as ReadRows gives it. The result must not be written to. At most 64 MiB of heap collections stay cached.
+// type t as ReadRows gives it. The result must not be written to. In
+// a damaged file many elements may lead to the same contents: a caller that collects them bounds their sum. At most 64 MiB of heap collections stay cached.
 func (f *File) ReadVlen(t *Type, elem []byte) ([]byte, int, error) {
 	if t.Class != ClassVlen || len(elem) != t.Size {
 		return nil, 0, f.fail(noAddress, unsupportedf("%d bytes of type %s are no variable-length element", len(elem), t))

@@ -38,6 +38,7 @@ const (
 	treeChunks       = 1
 	recordLinkName   = 5 // record types of a version 2 B-tree
 	recordLinkOrder  = 6
+	symbolNodes      = "nodes of a group's B-tree"
 )
 
 type lazyLinks struct {
@@ -147,7 +148,7 @@ func (o *Object) readLinks() ([]Link, error) {
 		case msgLink:
 			var c *cursor
 			var l Link
-			if c, err = o.f.open(m, 0); err == nil {
+			if c, err = o.f.open(m); err == nil {
 				if l, err = c.link(); err == nil {
 					out = append(out, l)
 				}
@@ -239,7 +240,7 @@ func (f *File) symbolTable(m *message, out []Link) ([]Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := symbolTree{f: f, names: names, out: out, seen: map[uint64]bool{}}
+	t := symbolTree{f: f, names: names, out: out, nodes: budget{f: f}}
 	if err := t.node(treeAt, 0); err != nil {
 		return nil, err
 	}
@@ -247,9 +248,10 @@ func (f *File) symbolTable(m *message, out []Link) ([]Link, error) {
 }
 
 type localHeap struct {
-	f    *File
-	addr uint64
-	b    []byte
+	f     *File
+	addr  uint64
+	b     []byte
+	given int // bytes of strings given so far: none stands there twice
 }
 
 func (f *File) localHeap(addr uint64) (*localHeap, error) {
@@ -275,6 +277,9 @@ func (f *File) localHeap(addr uint64) (*localHeap, error) {
 func (h *localHeap) text(at uint64) (string, error) {
 	if at < uint64(len(h.b)) {
 		if n := bytes.IndexByte(h.b[at:], 0); n >= 0 {
+			if h.given += n; h.given > len(h.b) {
+				return "", h.f.corrupt(h.addr, "strings overlap in a local heap of %d bytes", len(h.b))
+			}
 			return string(h.b[at : at+uint64(n)]), nil
 		}
 	}
@@ -285,15 +290,14 @@ type symbolTree struct {
 	f     *File
 	names *localHeap
 	out   []Link
-	seen  map[uint64]bool
+	nodes budget
 }
 
 func (t *symbolTree) node(addr uint64, depth int) error {
 	f := t.f
-	if depth > maxTreeDepth || t.seen[addr] {
+	if depth > maxTreeDepth {
 		return f.corrupt(addr, "the group's B-tree leads back to itself")
 	}
-	t.seen[addr] = true
 	c, err := f.prefix(addr, uint64(8+2*f.offsetSize))
 	if err != nil {
 		return err
@@ -311,7 +315,11 @@ func (t *symbolTree) node(addr uint64, depth int) error {
 	if kind != treeGroup {
 		return f.corrupt(addr, "B-tree node of type %d in a group", kind)
 	}
-	if c, err = f.block(addr+uint64(8+2*f.offsetSize), uint64(n*(f.lengthSize+f.offsetSize))); err != nil {
+	head, size := uint64(8+2*f.offsetSize), uint64(n*(f.lengthSize+f.offsetSize))
+	if err := t.nodes.spend(addr, head+size, symbolNodes); err != nil {
+		return err
+	}
+	if c, err = f.block(addr+head, size); err != nil {
 		return err
 	}
 	for range n {
@@ -332,7 +340,12 @@ func (t *symbolTree) leaf(head *cursor) error {
 	if head.err != nil {
 		return head.err
 	}
-	c, err := f.block(head.addr+8, uint64(n*(2*f.offsetSize+24)))
+	const leafHead = 8
+	size := uint64(n * (2*f.offsetSize + 24))
+	if err := t.nodes.spend(head.addr, leafHead+size, symbolNodes); err != nil {
+		return err
+	}
+	c, err := f.block(head.addr+leafHead, size)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,7 @@
 package hdf5
 
+import "bytes"
+
 // Header message types this package reads or must refuse.
 const (
 	msgNil          = 0x00
@@ -26,7 +28,6 @@ const (
 	headerPhase     = 1 << 4
 	headerOrder     = 1 << 2
 	maxHeaderBlocks = 4096
-	maxSharedDepth  = 4
 	headerPrefix    = 64
 )
 
@@ -43,6 +44,7 @@ type Object struct {
 	addr     uint64
 	path     string
 	messages []message
+	size     uint64 // bytes of messages
 	links    lazyLinks
 }
 
@@ -154,11 +156,10 @@ func (o *Object) readBlocks(first headerBlock, next func(*cursor) message, v2 bo
 	if v2 {
 		smallest = 4
 	}
-	var total uint64
 	for i := 0; i < len(queue); i++ {
 		q := queue[i]
-		if total += q.size; i >= maxHeaderBlocks || total > uint64(f.size) {
-			return f.corrupt(q.addr, "object header continues for ever (%d blocks, %d bytes)", i+1, total)
+		if o.size += q.size; i >= maxHeaderBlocks || o.size > f.room() {
+			return f.corrupt(q.addr, "object header continues for ever (%d blocks, %d bytes)", i+1, o.size)
 		}
 		c, err := f.block(q.addr, q.size)
 		if err != nil {
@@ -201,12 +202,12 @@ func (o *Object) readBlocks(first headerBlock, next func(*cursor) message, v2 bo
 }
 
 // open gives a cursor over a message's body, following it to a committed type's header if it is shared.
-func (f *File) open(m *message, depth int) (*cursor, error) {
+func (f *File) open(m *message) (*cursor, error) {
 	c := &cursor{f: f, b: m.body, addr: m.addr}
 	if m.flags&flagShared == 0 {
 		return c, nil
 	}
-	return f.openShared(c, m.kind, depth)
+	return f.openShared(c, m.kind)
 }
 
 // Kinds of shared message, versions 2 and 3 of the pointer.
@@ -215,7 +216,7 @@ const (
 	sharedHere   = 3
 )
 
-func (f *File) openShared(c *cursor, kind, depth int) (*cursor, error) {
+func (f *File) openShared(c *cursor, kind int) (*cursor, error) {
 	at := c.addr
 	version, where := c.u8(), c.u8()
 	switch {
@@ -227,8 +228,8 @@ func (f *File) openShared(c *cursor, kind, depth int) (*cursor, error) {
 		return nil, f.unsupported(at, "message in the shared-message heap (SOHM)")
 	case version == 3 && where == sharedHere:
 		return nil, f.corrupt(at, "shared message that points to itself")
-	case depth >= maxSharedDepth:
-		return nil, f.corrupt(at, "shared messages point to shared messages")
+	case kind != msgDatatype:
+		return nil, f.corrupt(at, "message of type %#x that is shared with another object, which types alone can be", kind)
 	}
 	if version == 1 {
 		c.skip(6)
@@ -237,13 +238,28 @@ func (f *File) openShared(c *cursor, kind, depth int) (*cursor, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	o := &Object{f: f, addr: target}
-	if err := o.read(); err != nil {
-		return nil, err
+	return f.committedType(target)
+}
+
+// committedType gives the type message of the object at addr. Many attributes and datasets may share it: it is kept.
+func (f *File) committedType(addr uint64) (*cursor, error) {
+	f.typesMu.Lock()
+	defer f.typesMu.Unlock()
+	m, ok := f.types[addr]
+	if !ok {
+		o := &Object{f: f, addr: addr}
+		if err := o.read(); err != nil {
+			return nil, err
+		}
+		found := o.find(msgDatatype)
+		if found == nil || found.flags&flagShared != 0 {
+			return nil, f.corrupt(addr, "no committed type in this object header")
+		}
+		if err := f.typesSpent.spend(addr, o.size, "headers of committed types"); err != nil {
+			return nil, err
+		}
+		m = message{addr: found.addr, body: bytes.Clone(found.body)}
+		f.types[addr] = m
 	}
-	m := o.find(kind)
-	if m == nil {
-		return nil, f.corrupt(target, "shared message of type %#x is not in this object header", kind)
-	}
-	return f.open(m, depth+1)
+	return &cursor{f: f, b: m.body, addr: m.addr}, nil
 }

@@ -40,7 +40,7 @@ type chunkEntry struct {
 // table gives the chunks that are stored, by number. It is read once.
 func (d *Dataset) table() ([]chunkEntry, error) {
 	d.once.Do(func() {
-		b := indexReader{d: d, f: d.o.f}
+		b := indexReader{d: d, f: d.o.f, spent: budget{f: d.o.f}}
 		if err := b.read(); err != nil {
 			d.indexErr = d.o.in(err)
 			return
@@ -74,14 +74,14 @@ func (d *Dataset) maxNumber(n uint64) uint64 {
 	return out
 }
 
-// indexReader collects the entries of a chunk index. Entries cost bytes in the file, which bounds them.
+// indexReader collects the entries of a chunk index.
 type indexReader struct {
-	d       *Dataset
-	f       *File
-	out     []chunkEntry
-	scanned uint64
-	coords  []uint64
-	order   []int // dimensions, slowest first, in which arrays count chunks
+	d      *Dataset
+	f      *File
+	out    []chunkEntry
+	spent  budget // on elements of the index and on the chunks themselves
+	coords []uint64
+	order  []int // dimensions, slowest first, in which arrays count chunks
 }
 
 func (b *indexReader) read() error {
@@ -101,7 +101,7 @@ func (b *indexReader) read() error {
 	var err error
 	switch d.index {
 	case indexTree1:
-		err = b.tree1(d.addr, 0, map[uint64]bool{})
+		err = b.tree1(d.addr, 0)
 	case indexSingle:
 		if n, _ := product(1, d.grid); n != 1 {
 			return b.f.corrupt(d.o.addr, "index of a single chunk over a grid of %v", d.grid)
@@ -109,9 +109,11 @@ func (b *indexReader) read() error {
 		d.single.addr = d.addr
 		err = b.put(d.single)
 	case indexImplicit:
-		if _, ok := product(d.chunkBytes, d.maxGrid); !ok || slices.Contains(d.MaxDims, elementsUnlimited) || len(d.Filters) > 0 {
-			err = b.f.corrupt(d.o.addr, "implicit chunk index of an unlimited or filtered dataset")
+		size, ok := product(d.chunkBytes, d.maxGrid)
+		if !ok || slices.Contains(d.MaxDims, elementsUnlimited) || len(d.Filters) > 0 {
+			return b.f.corrupt(d.o.addr, "implicit chunk index of an unlimited or filtered dataset")
 		}
+		err = b.f.inside(d.addr, size)
 	case indexFixedArray:
 		err = b.fixedArray()
 	case indexExtensibleArray:
@@ -131,14 +133,6 @@ func (b *indexReader) read() error {
 	return nil
 }
 
-// scan counts n elements of an index against what the file can hold.
-func (b *indexReader) scan(addr, n uint64) error {
-	if b.scanned += n; b.scanned > uint64(b.f.size)/uint64(b.f.offsetSize) {
-		return b.f.corrupt(addr, "chunk index has more elements (%d) than the file has room for", b.scanned)
-	}
-	return nil
-}
-
 // put records the chunk at b.coords, unless it lies outside the present shape.
 func (b *indexReader) put(ref chunkRef) error {
 	if ref.addr == noAddress {
@@ -152,7 +146,7 @@ func (b *indexReader) put(ref chunkRef) error {
 		n = n*b.d.grid[i] + x
 	}
 	b.out = append(b.out, chunkEntry{n, ref})
-	return nil
+	return b.spent.spend(ref.addr, ref.size, "chunks and their index")
 }
 
 // orderAxes: the extensible array counts chunks with its one unlimited dimension slowest.
@@ -188,7 +182,7 @@ func (b *indexReader) number(k uint64) bool {
 
 // elements reads n elements of an array's block, the first of which is number base.
 func (b *indexReader) elements(c *cursor, n uint64, size int, client int, base uint64) error {
-	if err := b.scan(c.addr, n); err != nil {
+	if err := b.spent.spend(c.addr, n*uint64(size), "chunks and their index"); err != nil {
 		return err
 	}
 	for i := range n {
@@ -222,12 +216,11 @@ func (b *indexReader) elementSize(c *cursor, client, size int) {
 	}
 }
 
-func (b *indexReader) tree1(addr uint64, depth int, seen map[uint64]bool) error {
+func (b *indexReader) tree1(addr uint64, depth int) error {
 	f, d := b.f, b.d
-	if depth > maxTreeDepth || seen[addr] {
+	if depth > maxTreeDepth {
 		return f.corrupt(addr, "the chunks' B-tree leads back to itself")
 	}
-	seen[addr] = true
 	head := uint64(8 + 2*f.offsetSize)
 	c, err := f.block(addr, head)
 	if err != nil {
@@ -242,10 +235,11 @@ func (b *indexReader) tree1(addr uint64, depth int, seen map[uint64]bool) error 
 		return f.corrupt(addr, "B-tree node of type %d in a chunk index", kind)
 	}
 	key := 4 + maskSize + 8*(len(d.Dims)+1)
-	if c, err = f.block(addr+head, uint64(n*(key+f.offsetSize))); err != nil {
+	size := uint64(n * (key + f.offsetSize))
+	if err := b.spent.spend(addr, head+size, "chunks and their index"); err != nil {
 		return err
 	}
-	if err := b.scan(addr, uint64(n)); err != nil {
+	if c, err = f.block(addr+head, size); err != nil {
 		return err
 	}
 	for range n {
@@ -265,7 +259,7 @@ func (b *indexReader) tree1(addr uint64, depth int, seen map[uint64]bool) error 
 		if level == 0 {
 			err = b.put(ref)
 		} else {
-			err = b.tree1(ref.addr, depth+1, seen)
+			err = b.tree1(ref.addr, depth+1)
 		}
 		if err != nil {
 			return err

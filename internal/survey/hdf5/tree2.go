@@ -15,7 +15,7 @@ func (f *File) tree2(addr uint64, fn func(kind int, rec *cursor) error) error {
 	}
 	c.signature("BTHD")
 	c.version("B-tree", 0)
-	t := tree2{f: f, fn: fn, kind: c.u8(), nodeSize: c.u32(), recordSize: c.u16()}
+	t := tree2{f: f, fn: fn, nodes: budget{f: f}, kind: c.u8(), nodeSize: c.u32(), recordSize: c.u16()}
 	depth := c.u16()
 	c.skip(2)
 	root := c.offset()
@@ -34,7 +34,6 @@ func (f *File) tree2(addr uint64, fn func(kind int, rec *cursor) error) error {
 	if err := t.plan(addr, depth); err != nil {
 		return err
 	}
-	t.budget = f.size/int64(t.recordSize) + 1
 	return t.node(root, n, depth)
 }
 
@@ -47,7 +46,7 @@ type tree2 struct {
 	maxRecords []uint64 // in a node, by depth
 	countSize  int      // bytes of a child's record count
 	totalSize  []int    // bytes of a child's subtree's record count, by the child's depth
-	budget     int64    // records left before the tree must be a loop
+	nodes      budget
 }
 
 // plan works out how many records nodes of each depth hold, which fixes the widths of their children's counts.
@@ -81,8 +80,8 @@ func (t *tree2) node(addr uint64, n, depth int) error {
 	if uint64(n) > t.maxRecords[depth] {
 		return f.corrupt(addr, "B-tree node of %d records; %d fit", n, t.maxRecords[depth])
 	}
-	if t.budget -= int64(n) + 1; t.budget < 0 {
-		return f.corrupt(addr, "B-tree has more records than the file has room for")
+	if err := t.nodes.spend(addr, t.nodeSize, "nodes of a B-tree"); err != nil {
+		return err
 	}
 	c, err := f.block(addr, t.nodeSize)
 	if err != nil {
