@@ -181,17 +181,15 @@ func (c *cursor) attribute(o *Object) (a Attr, err error) {
 	if name.err != nil {
 		return a, name.err
 	}
-	if flags&attrSharedType != 0 {
-		if typ, err = f.openShared(typ, msgDatatype); err != nil {
-			return a, err
-		}
-	}
 	if flags&attrSharedSpace != 0 {
-		if space, err = f.openShared(space, msgDataspace); err != nil {
-			return a, err
-		}
+		return a, f.wronglyShared(space, msgDataspace)
 	}
-	if a.Type, err = typ.datatype(0); err != nil {
+	if flags&attrSharedType != 0 {
+		a.Type, err = f.sharedType(typ)
+	} else {
+		a.Type, err = typ.datatype(0)
+	}
+	if err != nil {
 		return a, err
 	}
 	s, err := space.dataspace()

@@ -188,10 +188,7 @@ func (d *Dataset) read() error {
 	if m == nil {
 		return f.corrupt(o.addr, "dataset without a type")
 	}
-	if c, err = f.open(m); err != nil {
-		return err
-	}
-	if d.Type, err = c.datatype(0); err != nil {
+	if d.Type, err = f.datatype(m); err != nil {
 		return err
 	}
 	d.refused = d.Type.unreadable

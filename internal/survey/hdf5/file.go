@@ -37,7 +37,7 @@ type File struct {
 	heapBytes int
 
 	typesMu    sync.Mutex
-	types      map[uint64]message // committed types by address
+	types      map[uint64]*Type // committed types by address
 	typesSpent budget
 }
 
@@ -68,7 +68,7 @@ func New(r io.ReaderAt, size int64, name string) (*File, error) {
 
 func newFile(f *File) (*File, error) {
 	f.heaps = map[uint64]*collection{}
-	f.types = map[uint64]message{}
+	f.types = map[uint64]*Type{}
 	f.typesSpent.f = f
 	f.offsetSize, f.lengthSize = maxWidth, maxWidth
 	if f.size < 0 {

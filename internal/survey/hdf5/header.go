@@ -1,7 +1,5 @@
 package hdf5
 
-import "bytes"
-
 // Header message types this package reads or must refuse.
 const (
 	msgNil          = 0x00
@@ -201,13 +199,22 @@ func (o *Object) readBlocks(first headerBlock, next func(*cursor) message, v2 bo
 	return nil
 }
 
-// open gives a cursor over a message's body, following it to a committed type's header if it is shared.
+// open gives a cursor over a message's body. Of what objects can share only types are read, by datatype.
 func (f *File) open(m *message) (*cursor, error) {
 	c := &cursor{f: f, b: m.body, addr: m.addr}
-	if m.flags&flagShared == 0 {
-		return c, nil
+	if m.flags&flagShared != 0 {
+		return nil, f.wronglyShared(c, m.kind)
 	}
-	return f.openShared(c, m.kind)
+	return c, nil
+}
+
+// datatype gives the type in a message, or the committed one that it points to.
+func (f *File) datatype(m *message) (*Type, error) {
+	c := &cursor{f: f, b: m.body, addr: m.addr}
+	if m.flags&flagShared != 0 {
+		return f.sharedType(c)
+	}
+	return c.datatype(0)
 }
 
 // Kinds of shared message, versions 2 and 3 of the pointer.
@@ -216,50 +223,62 @@ const (
 	sharedHere   = 3
 )
 
-func (f *File) openShared(c *cursor, kind int) (*cursor, error) {
-	at := c.addr
+// shared reads a pointer to a message in another object's header and gives that object's address.
+func (c *cursor) shared() (uint64, error) {
+	f, at := c.f, c.addr
 	version, where := c.u8(), c.u8()
 	switch {
 	case c.err != nil:
-		return nil, c.err
+		return 0, c.err
 	case version < 1 || version > 3:
-		return nil, f.corrupt(at, "shared message version %d", version)
+		return 0, f.corrupt(at, "shared message version %d", version)
 	case version == 3 && where == sharedInHeap:
-		return nil, f.unsupported(at, "message in the shared-message heap (SOHM)")
+		return 0, f.unsupported(at, "message in the shared-message heap (SOHM)")
 	case version == 3 && where == sharedHere:
-		return nil, f.corrupt(at, "shared message that points to itself")
-	case kind != msgDatatype:
-		return nil, f.corrupt(at, "message of type %#x that is shared with another object, which types alone can be", kind)
+		return 0, f.corrupt(at, "shared message that points to itself")
 	}
 	if version == 1 {
 		c.skip(6)
 	}
 	target := c.offset()
-	if c.err != nil {
-		return nil, c.err
-	}
-	return f.committedType(target)
+	return target, c.err
 }
 
-// committedType gives the type message of the object at addr. Many attributes and datasets may share it: it is kept.
-func (f *File) committedType(addr uint64) (*cursor, error) {
+// wronglyShared says why the message whose pointer stands at the cursor is not read.
+func (f *File) wronglyShared(c *cursor, kind int) error {
+	if _, err := c.shared(); err != nil {
+		return err
+	}
+	return f.corrupt(c.addr, "message of type %#x in another object's header; types alone can be shared so", kind)
+}
+
+// sharedType gives the committed type to which the pointer at the cursor leads. Many attributes and datasets may have one
+// type: it is kept.
+func (f *File) sharedType(c *cursor) (*Type, error) {
+	addr, err := c.shared()
+	if err != nil {
+		return nil, err
+	}
 	f.typesMu.Lock()
 	defer f.typesMu.Unlock()
-	m, ok := f.types[addr]
-	if !ok {
-		o := &Object{f: f, addr: addr}
-		if err := o.read(); err != nil {
-			return nil, err
-		}
-		found := o.find(msgDatatype)
-		if found == nil || found.flags&flagShared != 0 {
-			return nil, f.corrupt(addr, "no committed type in this object header")
-		}
-		if err := f.typesSpent.spend(addr, o.size, "headers of committed types"); err != nil {
-			return nil, err
-		}
-		m = message{addr: found.addr, body: bytes.Clone(found.body)}
-		f.types[addr] = m
+	if t, ok := f.types[addr]; ok {
+		return t, nil
 	}
-	return &cursor{f: f, b: m.body, addr: m.addr}, nil
+	o := &Object{f: f, addr: addr}
+	if err := o.read(); err != nil {
+		return nil, err
+	}
+	if err := f.typesSpent.spend(addr, o.size, "headers of committed types"); err != nil {
+		return nil, err
+	}
+	m := o.find(msgDatatype)
+	if m == nil || m.flags&flagShared != 0 {
+		return nil, f.corrupt(addr, "no committed type in this object header")
+	}
+	t, err := (&cursor{f: f, b: m.body, addr: m.addr}).datatype(0)
+	if err != nil {
+		return nil, err
+	}
+	f.types[addr] = t
+	return t, nil
 }
