@@ -35,6 +35,8 @@ type File struct {
 	heaps     map[uint64]*collection
 	heapOrder []uint64
 	heapBytes int
+	heapSeen  map[uint64]bool // collections ever read, of which heapSpent keeps count
+	heapSpent budget
 
 	typesMu    sync.Mutex
 	types      map[uint64]*Type // committed types by address
@@ -67,7 +69,8 @@ func New(r io.ReaderAt, size int64, name string) (*File, error) {
 }
 
 func newFile(f *File) (*File, error) {
-	f.heaps = map[uint64]*collection{}
+	f.heaps, f.heapSeen = map[uint64]*collection{}, map[uint64]bool{}
+	f.heapSpent.f = f
 	f.types = map[uint64]*Type{}
 	f.typesSpent.f = f
 	f.offsetSize, f.lengthSize = maxWidth, maxWidth

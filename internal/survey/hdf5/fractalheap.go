@@ -26,7 +26,7 @@ type fractalHeap struct {
 	rows         int // of the root indirect block; 0 if the root is a direct block
 	offsetSize   int // bytes of an offset in the heap
 	lengthSize   int // bytes of an object's length
-	huge         map[uint64]headerBlock
+	huge         map[uint64]extent
 	blocks       map[uint64][]byte // direct blocks whose checksum was verified
 	objects      budget            // of one walk over the objects, which never are asked for twice
 	spent        budget            // on blocks
@@ -128,13 +128,13 @@ func (h *fractalHeap) find(id *cursor) (*cursor, error) {
 
 func (h *fractalHeap) hugeObject(key uint64) (*cursor, error) {
 	if h.huge == nil {
-		h.huge = map[uint64]headerBlock{}
+		h.huge = map[uint64]extent{}
 		err := h.f.tree2(h.hugeTree, func(kind int, rec *cursor) error {
 			if kind != recordHugeIndirect {
 				return h.f.unsupported(rec.addr, "huge heap objects of record type %d", kind)
 			}
 			addr, n, id := rec.offset(), rec.length(), rec.length()
-			h.huge[id] = headerBlock{addr, n}
+			h.huge[id] = extent{addr, n}
 			return rec.err
 		})
 		if err != nil {

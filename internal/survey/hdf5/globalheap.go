@@ -105,6 +105,12 @@ func (f *File) readCollection(addr uint64) (*collection, error) {
 	if c, err = f.block(addr, size); err != nil {
 		return nil, err
 	}
+	if !f.heapSeen[addr] {
+		if err := f.heapSpent.spend(addr, size, "global heap collections"); err != nil {
+			return nil, err
+		}
+		f.heapSeen[addr] = true
+	}
 	c.skip(int(head))
 	h := &collection{objects: map[uint32][]byte{}, size: len(c.b)}
 	for c.left() >= 8+f.lengthSize {

@@ -78,8 +78,8 @@ func (f *File) object(addr uint64, path string) (*Object, error) {
 	return o, nil
 }
 
-// headerBlock is a run of messages: the first of a header, or a continuation.
-type headerBlock struct{ addr, size uint64 }
+// extent is a run of bytes in the file.
+type extent struct{ addr, size uint64 }
 
 func (o *Object) read() error {
 	c, err := o.f.prefix(o.addr, headerPrefix)
@@ -96,7 +96,7 @@ func (o *Object) read() error {
 		return c.err
 	}
 	const prefixV1 = 16
-	return o.readBlocks(headerBlock{o.addr + prefixV1, size}, func(b *cursor) (m message) {
+	return o.readBlocks(extent{o.addr + prefixV1, size}, func(b *cursor) (m message) {
 		m.kind = b.u16()
 		size := b.u16()
 		m.flags = b.u8()
@@ -134,7 +134,7 @@ func (o *Object) readV2(c *cursor) error {
 	if whole.checksum("object header"); whole.err != nil {
 		return whole.err
 	}
-	return o.readBlocks(headerBlock{o.addr + start, size}, func(b *cursor) (m message) {
+	return o.readBlocks(extent{o.addr + start, size}, func(b *cursor) (m message) {
 		m.kind = b.u8()
 		size := b.u16()
 		m.flags = b.u8()
@@ -147,9 +147,9 @@ func (o *Object) readV2(c *cursor) error {
 	}, true)
 }
 
-func (o *Object) readBlocks(first headerBlock, next func(*cursor) message, v2 bool) error {
+func (o *Object) readBlocks(first extent, next func(*cursor) message, v2 bool) error {
 	f := o.f
-	queue := []headerBlock{first}
+	queue := []extent{first}
 	smallest := 8 // bytes of a message's head
 	if v2 {
 		smallest = 4
@@ -181,7 +181,7 @@ func (o *Object) readBlocks(first headerBlock, next func(*cursor) message, v2 bo
 			case m.kind == msgNil:
 			case m.kind == msgContinuation:
 				k := &cursor{f: f, b: m.body, addr: m.addr}
-				q := headerBlock{k.offset(), k.length()}
+				q := extent{k.offset(), k.length()}
 				if k.err != nil {
 					return k.err
 				}

@@ -176,6 +176,27 @@ func TestTextsThatShareOneContentDoNotMultiply(t *testing.T) {
 	}
 }
 
+func TestHeapCollectionsThatOverlapAreRefused(t *testing.T) {
+	b := make([]byte, 500)
+	for _, at := range []int{0, 64} {
+		copy(b[at:], "GCOL\x01")
+		le.PutUint64(b[at+8:], 300)
+		copy(b[at+16:], "\x01\x00")
+		le.PutUint64(b[at+24:], 4)
+		copy(b[at+32:], "text")
+	}
+	f, _ := handmade(b)
+	f.heaps, f.heapSeen, f.heapSpent = map[uint64]*collection{}, map[uint64]bool{}, budget{f: f}
+	for range 3 {
+		if got, err := f.heapObject(0, 1); err != nil || string(got) != "text" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if _, err := f.heapObject(64, 1); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("error %v for a collection inside another", err)
+	}
+}
+
 func TestChunksThatShareTheirBytesAreRefused(t *testing.T) {
 	f, _ := handmade(make([]byte, 1000))
 	b := indexReader{d: &Dataset{grid: []uint64{10}}, f: f, spent: budget{f: f}, coords: []uint64{0}}
