@@ -228,6 +228,39 @@ func TestStackedCompressorsDecodeButDoNotMultiply(t *testing.T) {
 	}
 }
 
+// chunkTree is a leaf of a version 1 B-tree over chunks of 10 elements of one axis.
+func chunkTree(starts ...uint64) []byte {
+	b := append([]byte("TREE\x01\x00"), byte(len(starts)), 0)
+	b = append(b, make([]byte, 16)...)
+	for _, at := range starts {
+		b = le.AppendUint64(b, 40)
+		b = le.AppendUint64(b, at)
+		b = le.AppendUint64(b, 0)
+		b = le.AppendUint64(b, 200+4*at)
+	}
+	return append(b, make([]byte, 1000)...)
+}
+
+func TestAChunkInTheWrongPlaceOfATreeIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		starts []uint64
+		want   error
+	}{
+		{[]uint64{0, 10, 30}, nil},
+		{[]uint64{0, 30, 10}, ErrCorrupt},
+		{[]uint64{0, 1 << 33 * 10, 20}, ErrCorrupt},
+		{[]uint64{0, 10, 10}, ErrCorrupt},
+		{[]uint64{0, 15}, ErrCorrupt},
+	} {
+		f, _ := handmade(chunkTree(c.starts...))
+		d := &Dataset{o: &Object{f: f}, Type: &Type{Size: 4}, Dims: []uint64{100}, Chunk: []uint64{10}, grid: []uint64{10}, maxGrid: []uint64{10}}
+		table, err := d.table()
+		if !errors.Is(err, c.want) || err == nil && len(table) != len(c.starts) {
+			t.Errorf("chunks at %v: %d read, error %v, want %v", c.starts, len(table), err, c.want)
+		}
+	}
+}
+
 // A file that was cut, and whose superblock says so, still has most of its objects: what of them reads is what was there.
 func TestWhatReadsOfAFileCutShortIsUnchanged(t *testing.T) {
 	const endV0, endV2 = 40, 28 // where a superblock keeps the file's end

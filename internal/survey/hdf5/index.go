@@ -81,7 +81,8 @@ type indexReader struct {
 	out    []chunkEntry
 	spent  budget // on elements of the index and on the chunks themselves
 	coords []uint64
-	order  []int // dimensions, slowest first, in which arrays count chunks
+	last   []uint64 // coords of the chunk before in a version 1 B-tree
+	order  []int    // dimensions, slowest first, in which arrays count chunks
 }
 
 func (b *indexReader) read() error {
@@ -251,12 +252,19 @@ func (b *indexReader) tree1(addr uint64, depth int) error {
 			}
 			b.coords[i] = x / d.Chunk[i]
 		}
-		c.skip(8)
+		if within := c.uint(8); within != 0 {
+			c.fail("chunk that begins %d bytes inside an element", within)
+		}
 		ref.addr = c.offset()
 		if c.err != nil {
 			return c.err
 		}
 		if level == 0 {
+			// These trees have no checksum: their order is what betrays a chunk that damage would put elsewhere.
+			if slices.Compare(b.coords, b.last) <= 0 {
+				return f.corrupt(addr, "chunk %v of the grid stands behind chunk %v in the B-tree", b.coords, b.last)
+			}
+			b.last = append(b.last[:0], b.coords...)
 			err = b.put(ref)
 		} else {
 			err = b.tree1(ref.addr, depth+1)
