@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +29,9 @@ const (
 
 // mfdNoexecSeal asks for memory that can never be executed (Linux 6.3).
 const mfdNoexecSeal = 0x8
+
+// hugePage is the size in bytes of a huge page on the machines we know.
+const hugePage = 2 << 20
 
 const shmDir = "/dev/shm"
 
@@ -84,7 +91,7 @@ func (b *backing) grow(n int) error {
 		return nil
 	}
 	if b.mem != nil {
-		if err := unix.Munmap(b.mem); err != nil {
+		if err := unmap(b.mem); err != nil {
 			return os.NewSyscallError("munmap", err)
 		}
 		b.mem = nil
@@ -103,20 +110,99 @@ func (b *backing) grow(n int) error {
 			return os.NewSyscallError("ftruncate", err)
 		}
 	}
-	mem, err := unix.Mmap(b.fd, 0, n, unix.PROT_READ|unix.PROT_WRITE, flags)
+	mem, err := mapAligned(b.fd, n, flags)
 	if err != nil {
 		return fmt.Errorf("%w: mapping a slot of %d bytes: %v", ErrMemory, n, err)
 	}
 	b.mem = mem
-	// Both are wishes: kernels that do not know them fault the pages in one by one.
-	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
-	_ = unix.Madvise(mem, unix.MADV_POPULATE_WRITE)
+	b.populate()
 	return nil
+}
+
+// populate gives the memory its pages ahead of its first use, huge ones where the kernel has them. All of it is wishes:
+// what a kernel does not know or have is left to faults.
+func (b *backing) populate() {
+	_ = unix.Madvise(b.mem, unix.MADV_HUGEPAGE)
+	// The blocks of a file are there before they are mapped, and copying them costs more than it gives.
+	if b.kind == Memfd || b.kind == MemfdPlain {
+		b.collapse()
+	}
+	_ = unix.Madvise(b.mem, unix.MADV_POPULATE_WRITE)
+}
+
+const (
+	// collapseStep is how much is put on huge pages at once, in bytes.
+	collapseStep = 8 * hugePage
+	// collapseTime is how much processor time a step may take before the rest gets small pages. 2 to 5 ms are usual, and
+	// small pages take 10; more means that the kernel moves others' pages to make room.
+	collapseTime = 25 * time.Millisecond
+)
+
+// collapse puts the memory on huge pages as far as they are to be had. Shared memory gets them by fault only where an
+// administrator says so, but by this call since Linux 6.1. It wants a page to start from: one is enough, and cheaper than
+// filling in all of them first.
+func (b *backing) collapse() {
+	runtime.LockOSThread() // the time is a thread's
+	defer runtime.UnlockOSThread()
+	page := os.Getpagesize()
+	for step := range slices.Chunk(b.mem[:len(b.mem)/hugePage*hugePage], collapseStep) {
+		start := threadTime()
+		for i := 0; i < len(step); i += hugePage {
+			if unix.Madvise(step[i:i+page], unix.MADV_POPULATE_WRITE) != nil {
+				return
+			}
+		}
+		if unix.Madvise(step, unix.MADV_COLLAPSE) != nil || threadTime()-start > collapseTime {
+			return
+		}
+	}
+}
+
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
+	return time.Duration(t.Nano())
+}
+
+// mapAligned maps n bytes; a whole number of huge pages starts at a multiple of one, as newer kernels do by themselves.
+func mapAligned(fd, n, flags int) ([]byte, error) {
+	const access = unix.PROT_READ | unix.PROT_WRITE
+	if n%hugePage != 0 {
+		return mapAt(nil, fd, n, access, flags)
+	}
+	room, err := mapAt(nil, -1, n+hugePage, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, err
+	}
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(room))) & (hugePage - 1))
+	mem, err := mapAt(unsafe.Pointer(&room[skip]), fd, n, access, flags|unix.MAP_FIXED)
+	if err != nil {
+		_ = unmap(room)
+		return nil, err
+	}
+	_ = unmap(room[:skip])
+	_ = unmap(room[skip+n:])
+	return mem, nil
+}
+
+func mapAt(at unsafe.Pointer, fd, n, access, flags int) ([]byte, error) {
+	p, err := unix.MmapPtr(fd, 0, at, uintptr(n), access, flags)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*byte)(p), n), nil
+}
+
+func unmap(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)))
 }
 
 func (b *backing) close() {
 	if b.mem != nil {
-		_ = unix.Munmap(b.mem)
+		_ = unmap(b.mem)
 		b.mem = nil
 	}
 	if b.fd >= 0 {

@@ -16,7 +16,7 @@ import (
 const maxSlots = 64
 
 // slotStep is the granularity of a slot's size: a huge page.
-const slotStep = 2 << 20
+const slotStep = hugePage
 
 // slot is memory that is free, being filled, or lent to the client.
 type slot struct {

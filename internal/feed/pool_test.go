@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
@@ -146,7 +147,7 @@ func TestWaitingForASlotEndsWithACredit(t *testing.T) {
 	wg.Wait()
 }
 
-func TestSharedMemoryIsPageAlignedAndCannotShrink(t *testing.T) {
+func TestSharedMemoryIsAlignedAndCannotShrink(t *testing.T) {
 	for _, k := range []Transport{Memfd, MemfdPlain, ShmFile, Inline} {
 		b, err := newBacking(kinds(k))
 		if err != nil {
@@ -161,6 +162,13 @@ func TestSharedMemoryIsPageAlignedAndCannotShrink(t *testing.T) {
 				t.Fatalf("%s: %d bytes of %d", k, len(b.mem), n)
 			}
 			b.mem[0], b.mem[n-1] = 1, 2
+			if at := uintptr(unsafe.Pointer(&b.mem[0])); at%4096 != 0 || n%hugePage == 0 && at%hugePage != 0 {
+				t.Errorf("%s: %d bytes at %#x", k, n, at)
+			}
+			// All of it must take stores: what was reserved around it is gone, and it is not.
+			for i := 0; i < len(b.mem); i += 4096 {
+				b.mem[i] = 3
+			}
 		}
 		if k == Memfd || k == MemfdPlain {
 			if err := unix.Ftruncate(b.fd, 0); !errors.Is(err, unix.EPERM) {
@@ -185,5 +193,37 @@ func TestAFullShmIsAnErrorNotASignal(t *testing.T) {
 	}
 	if err := b.grow(1 << 20); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestHugePagesOfASlotAreSharedByAnotherMapping(t *testing.T) {
+	b, err := newBacking([]Transport{MemfdPlain})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer b.close()
+	const n = 3*collapseStep + 2*hugePage
+	if err := b.grow(n); err != nil {
+		t.Fatal(err)
+	}
+	client, err := unix.Mmap(b.fd, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(client) }()
+	for i := 0; i < n; i += 4096 {
+		b.mem[i] = byte(i >> 12)
+	}
+	for i := 0; i < n; i += 4096 {
+		if client[i] != byte(i>>12) {
+			t.Fatalf("byte %d is %d", i, client[i])
+		}
+	}
+	// Collapsing again, while both look, must leave every byte in its place.
+	b.collapse()
+	for i := 0; i < n; i += 4096 {
+		if client[i] != byte(i>>12) || b.mem[i] != byte(i>>12) {
+			t.Fatalf("byte %d is %d and %d", i, client[i], b.mem[i])
+		}
 	}
 }
