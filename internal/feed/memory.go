@@ -164,7 +164,7 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// mapAligned maps n bytes; a whole number of huge pages starts at a multiple of one, as newer kernels do by themselves.
+// mapAligned maps n bytes; a whole number of huge pages starts at a multiple of one, which a kernel does not see to by itself.
 func mapAligned(fd, n, flags int) ([]byte, error) {
 	const access = unix.PROT_READ | unix.PROT_WRITE
 	if n%hugePage != 0 {
