@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-CONTAINERS = {8: 4, 9: 4, 10: 4}
 MASK = (1 << 64) - 1
 
 
@@ -136,12 +136,20 @@ class Dataset:
         want(hint["format"] == 1, "format")
         self.name = hint["name"]
         self.releases = [self.release(n) for n in range(1, hint["release"] + 1)]
+        want(self.releases[0].content["parent"] == "", "parent")
         for before, after in zip(self.releases[:-1], self.releases[1:], strict=True):
             want(after.content["parent"] == before.id, "parent")
+            kept = [s for s in after.manifest if s["release"] <= before.content["number"]]
+            want(kept == before.manifest, "a release changes what an earlier one holds")
         self.latest = self.releases[-1]
         want(self.latest.id == hint["id"], "latest.json names another id")
         self.meta = self.latest.content["dataset"]
         self.digest = digest_of(self.meta["digest"])
+        found = {str(p.relative_to(self.root)) for p in (self.root / self.name / "dataset").rglob("*.parquet")}
+        want(found == {s["path"] for s in self.latest.manifest}, "shards that no manifest names, or that are missing")
+        fit = self.meta["shard_size"] // (512 * self.meta["expect"])
+        piece = 1 << max(fit, 1).bit_length() - 1
+        want(self.meta["piece"] == min(max(piece, 64 << 10), 4 << 20), "piece")
 
     def release(self, n: int) -> Release:
         """Reads release n and checks every document that it names."""
@@ -153,13 +161,17 @@ class Dataset:
             b = (folder / name).read_bytes()
             want(len(b) == ref["bytes"] and hashlib.sha256(b).hexdigest() == ref["sha256"], f"release {n}: {name}")
         manifest = pq.read_table(folder / "manifest.parquet").to_pylist()
+        for s in manifest:
+            want(s["bytes"] == (self.root / s["path"]).stat().st_size, f"{s['path']}: length")
         rank = {"primary": 0, "margin": 1, "ids": 2}
 
         def key(s):
             return (s["release"], rank[s["role"]], -1 if s["hpx_min"] is None else s["hpx_min"], s["path"])
 
         want(manifest == sorted(manifest, key=key), "the manifest is not sorted")
-        want(content["rows"] == sum(s["rows"] for s in manifest if s["role"] == "primary"), "rows")
+        for total in ("rows", "bytes"):
+            want(content[total] == sum(s[total] for s in manifest if s["role"] == "primary"), total)
+        want(content["number"] == n and content["time"].endswith("Z"), "number, time")
         return Release(folder, hashlib.sha256(raw).hexdigest(), content, manifest)
 
     def shards(self) -> list[Shard]:
@@ -176,7 +188,10 @@ class Dataset:
                     b = (self.root / s["path"]).read_bytes()
                     want(len(b) % size == 0, "a shard's length is not a multiple of the piece")
                     got += b"".join(hashlib.sha1(b[i : i + size]).digest() for i in range(0, len(b), size))
-            want(got == (r.folder / "pieces.sha1").read_bytes(), f"pieces of release {n}")
+            told = (r.folder / "pieces.sha1").read_bytes()
+            want(len(got) == len(told), f"number of pieces of release {n}")
+            for i in range(0, len(got), 20):
+                want(got[i : i + 20] == told[i : i + 20], f"piece {i // 20} of release {n}")
             total += len(got) // 20
         return total
 
@@ -188,7 +203,7 @@ class Dataset:
             files = sorted(f for f in r.content["files"] if f.startswith("rows-"))
             table = [pq.read_table(r.folder / f) for f in files]
             at = 0
-            whole = table[0] if len(table) == 1 else __import__("pyarrow").concat_tables(table)
+            whole = pa.concat_tables(table)
             want(whole.column_names == ["_shard", "_row", *scalars], "columns of the rows file")
             for k, s in enumerate(x for x in r.manifest if x["release"] == n and x["role"] == "primary"):
                 part = whole.slice(at, s["rows"])
@@ -217,16 +232,17 @@ class Shard:
         want(len(b) == entry["bytes"], f"{entry['path']}: length")
         tail = entry["tail_offset"]
         want(dataset.digest(b[tail:]) == entry["tail_digest"], f"{entry['path']}: tail")
-        want(hashlib.sha256(b).digest() == entry["sha256"], f"{entry['path']}: sha256")
-        want(self.path.name == entry["sha256"].hex()[:12] + ".parquet", "the name is not the digest's")
         self.footer = pq.ParquetFile(self.path).metadata
         keys = {k.decode(): v for k, v in self.footer.metadata.items()}
         want(keys["astropile.digest"].decode() == self.meta["digest"], "astropile.digest")
         self.constant = json.loads(keys.get("astropile.constant", b"[]"))
         self.units = self._units(base64.b64decode(keys["astropile.units"], validate=True), dataset.digest)
-        want(not any(b[self.units[-1][1] : tail]), "bytes before the tail that are not zero")
+        want(not any(b[self.units[-1][1] : tail]), f"padding of {entry['path']} is not zero")
         self.indexes = self._indexes(tail)
         self.pages = self._pages()
+        # Last, so that what is above says where the damage is.
+        want(hashlib.sha256(b).digest() == entry["sha256"], f"{entry['path']}: sha256")
+        want(self.path.name == entry["sha256"].hex()[:12] + ".parquet", "the name is not the digest's")
 
     def _units(self, table: bytes, digest) -> list[tuple[int, int]]:
         out, at = [], 0
@@ -373,7 +389,12 @@ def order1(counts: list[int], seed: int, epoch: int, n: int, lanes: int, window:
 
 
 def default_order(dataset: Dataset) -> tuple[int, int, int]:
-    """n, L, K of a release whose columns are not scalars alone."""
+    """n, L, K of a release."""
     rows = dataset.latest.content["rows"]
+    if all(c["type"] == "scalar" for c in dataset.meta["columns"]):
+        n = max(1, (4 << 20) // (dataset.latest.content["bytes"] // rows))
+        if rows // 960 < n:
+            n = max(1, min(n, rows // (64 * 960)))
+        return n, 960, n
     n = max(1, min((1 << 20) * rows // dataset.latest.content["bytes"], 256, rows // (64 * 960)))
     return n, 960, 4 * n
