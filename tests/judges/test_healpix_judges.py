@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
+from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import pytest
 astropy_healpix = pytest.importorskip("astropy_healpix")
 u = pytest.importorskip("astropy.units")
 hats = pytest.importorskip("hats.pixel_math.healpix_shim")
+pytest.importorskip("cdshealpix")
 
 
 def ours(binary, order, ra, dec):
@@ -36,10 +40,45 @@ def test_a_million_positions_have_the_pixel_that_both_say(astropile_bin, random_
     np.testing.assert_array_equal(got, astropy_pixels(order, *random_positions))
 
 
-def test_at_order_29_they_differ_by_a_rounding_at_most(astropile_bin, random_positions):
-    got = ours(astropile_bin, 29, *random_positions)
-    assert (got != hats.radec2pix(29, *random_positions)).sum() <= 5
-    assert (got != astropy_pixels(29, *random_positions)).sum() <= 5
+@pytest.fixture(scope="module")
+def exact():
+    """The script that works HEALPix out in decimals of 50 digits, as a module."""
+    path = Path(__file__).parents[2] / "internal" / "sky" / "testdata" / "make.py"
+    spec = importlib.util.spec_from_file_location("sky_testdata_make", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_at_order_29_they_differ_by_a_rounding_at_most(astropile_bin, random_positions, exact):
+    ra, dec = random_positions
+    got = ours(astropile_bin, 29, ra, dec)
+    others = hats.radec2pix(29, ra, dec), astropy_pixels(29, ra, dec)
+    for other in others:
+        assert (got != other).sum() <= 5
+    # Where they differ, and at a sample, the position is within a millionth of a pixel's width of the pixel.
+    for i in [*np.flatnonzero((got != others[0]) | (got != others[1])), *range(0, 1_000_000, 5000)]:
+        assert got[i] in exact.touching(float(ra[i]), float(dec[i])), (ra[i], dec[i])
+
+
+def test_poles_edges_and_wraps_get_a_pixel_that_touches_them_at_order_29(astropile_bin, exact):
+    places = exact.positions()
+    ra, dec = np.array(places).T
+    for (a, d), pixel in zip(places, ours(astropile_bin, 29, ra, dec), strict=True):
+        assert pixel in exact.touching(a, d), (a, d)
+
+
+@pytest.mark.parametrize("order", [0, 3, 13, 20])
+def test_close_to_poles_edges_and_wraps_pixels_are_exact(astropile_bin, exact, order):
+    """Moved away from where they were by a ten-millionth of a degree, positions are on no edge of a pixel any more."""
+    places = [(a % 360, d) for a, d in exact.positions() if abs(a) < 1e7 and abs(d) < 89.99]
+    ra, dec = np.array(places).T
+    ra, dec = (ra + 1.3e-7) % 360, dec + 0.7e-7
+    got = ours(astropile_bin, order, ra, dec)
+    want = [exact.exact_pixel(order, Decimal(a), Decimal(d)) for a, d in zip(ra.tolist(), dec.tolist(), strict=True)]
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(got, hats.radec2pix(order, ra, dec))
+    np.testing.assert_array_equal(got, astropy_pixels(order, ra, dec))
 
 
 def edges():
