@@ -78,6 +78,7 @@ every machine.
 	f.Var(&size, "size", "bytes of rows before encoding")
 	f.Uint64Var(&seed, "seed", seed, "what everything follows from")
 	addImportFlags(cmd, &o)
+	cmd.Flags().Lookup("name").Usage = "the dataset's `name` (default: synth-KIND-SEED)"
 	return cmd
 }
 

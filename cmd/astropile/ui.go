@@ -69,8 +69,15 @@ func (a *app) progress() (report func(phase string, done, total int64), end func
 // sizeFlag is a number of bytes on the command line: 1048576, 512MiB, 1.5 GB.
 type sizeFlag int64
 
-func (s *sizeFlag) String() string { return formatBytes(int64(*s)) }
-func (s *sizeFlag) Type() string   { return "size" }
+// String is empty for a size that was not given: help then shows no default of its own.
+func (s *sizeFlag) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return formatBytes(int64(*s))
+}
+
+func (s *sizeFlag) Type() string { return "size" }
 func (s *sizeFlag) Set(text string) error {
 	n, err := parseBytes(text)
 	if err != nil {
@@ -119,8 +126,15 @@ func formatBytes(n int64) string {
 // expectFlag is a growth factor on the command line: 20x or 20.
 type expectFlag int
 
-func (e *expectFlag) String() string { return strconv.Itoa(int(*e)) + "x" }
-func (e *expectFlag) Type() string   { return "factor" }
+// String is empty for a factor that was not given: help then shows no default of its own.
+func (e *expectFlag) String() string {
+	if *e == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*e)) + "x"
+}
+
+func (e *expectFlag) Type() string { return "factor" }
 func (e *expectFlag) Set(text string) error {
 	n, err := strconv.Atoi(strings.TrimSuffix(text, "x"))
 	if err != nil || n < 1 || n > 1<<20 {
