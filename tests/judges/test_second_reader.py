@@ -189,6 +189,49 @@ def test_row_groups_and_units_are_as_large_as_they_may_be(astropile, tmp_path):
     assert check_tensors(ds) == (2, 2)
 
 
+def test_integers_of_16_bits_map_where_a_row_group_has_enough_of_them(astropile, tmp_path):
+    rng, rows = np.random.default_rng(6), 700
+    with h5py.File(tmp_path / "a.hdf5", "w") as f:
+        f["object_id"] = np.arange(rows)
+        f["ra"], f["dec"] = rng.uniform(120, 130, rows), rng.uniform(20, 30, rows)
+        f["counts"] = rng.integers(0, 256, (rows, 81, 77 * 2), "u1").view("<i2")
+    root = sealed(astropile, tmp_path, "large", tmp_path / "a.hdf5", flags=("--compression", "none"))
+    ds = second.Dataset(root)
+    assert [(c["layout"], c["codec"]) for c in ds.meta["columns"] if c["name"] == "counts"] == [("identity", "none")]
+    assert check_tensors(ds) == (1, 1)
+    check_rules(ds)
+
+
+def test_data_without_positions_keep_the_order_of_the_input_in_folders(astropile, tmp_path):
+    counts = [160, 110]
+    parts = [varied(tmp_path / f"{seed}.hdf5", seed, rows) for seed, rows in enumerate(counts, 1)]
+    root = sealed(astropile, tmp_path, "plain", *parts, flags=("--no-sky", "--shard-size", "64KiB"))
+    ds = second.Dataset(root)
+    assert ds.rows() == sum(counts)
+    assert ds.pieces() > 0
+    assert all(s["norder"] is s["npix"] is s["hpx_min"] is s["hpx_max"] is None for s in ds.latest.manifest)
+    first, at = 0, 0
+    for n, part in enumerate(parts, 1):
+        mine = [s for s in ds.shards() if s.entry["release"] == n]
+        each = -(-len(mine) // 1000)
+        # The numbers of a release have as many digits, so that paths sort as numbers do.
+        folders = [int(s.path.parent.name) for s in mine]
+        assert folders == [first + k // each for k in range(len(mine))]
+        assert {len(s.path.parent.name) for s in mine} == {3}
+        first = folders[-1] + 1
+        with h5py.File(part) as f:
+            ids = f["object_id"][()].tolist()
+        got = [i for s in mine for i in rules.table_of(s, ["object_id"])["object_id"].to_pylist()]
+        assert got == ids
+        at += len(mine)
+        for shard in mine:
+            rules.row_groups(shard, ds)
+            rules.units(shard)
+            rules.schema(shard, ds)
+    assert at > 20
+    assert rules.statistics(ds) > 0
+
+
 @pytest.mark.parametrize("kind", ["rgb", "lightcurves", "table"])
 @pytest.mark.parametrize("epoch", [0, 3])
 def test_the_order_is_the_one_that_is_written_down(roots, kind, epoch):
