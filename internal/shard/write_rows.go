@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"astropile/internal/catalog"
@@ -77,9 +78,8 @@ func checkBatch(cols []catalog.Column, b *catalog.Batch, row int64) error {
 	}
 	for i := range cols {
 		c, v := &cols[i], b.Vectors[i]
-		if b.Columns[i].Name != c.Name || b.Columns[i].Kind != c.Kind || b.Columns[i].DType != c.DType {
-			return fmt.Errorf("%w: column %d of a batch is %q (%s %s), the shard has %q (%s %s) there", catalog.ErrVector, i,
-				b.Columns[i].Name, b.Columns[i].Kind, b.Columns[i].DType, c.Name, c.Kind, c.DType)
+		if !sameColumn(&b.Columns[i], c) {
+			return fmt.Errorf("%w: column %d of a batch is %s, the shard has %s there", catalog.ErrVector, i, columnText(&b.Columns[i]), columnText(c))
 		}
 		if v.Rows != b.Rows {
 			return fmt.Errorf("%w: column %q has %d rows in a batch of %d", catalog.ErrVector, c.Name, v.Rows, b.Rows)
@@ -100,6 +100,27 @@ func checkBatch(cols []catalog.Column, b *catalog.Batch, row int64) error {
 		}
 	}
 	return nil
+}
+
+// sameColumn says whether rows of column a are rows of column b: how they are stored and in what unit does not matter.
+func sameColumn(a, b *catalog.Column) bool {
+	return a.Name == b.Name && a.Kind == b.Kind && a.DType == b.DType && (a.Kind != catalog.Tensor || slices.Equal(a.Shape, b.Shape)) &&
+		slices.EqualFunc(a.Members, b.Members, func(x, y catalog.Column) bool { return sameColumn(&x, &y) })
+}
+
+// columnText shows what sameColumn compares.
+func columnText(c *catalog.Column) string {
+	s := fmt.Sprintf("%q (%s", c.Name, c.Kind)
+	if c.DType != "" {
+		s += " " + string(c.DType)
+	}
+	if c.Kind == catalog.Tensor {
+		s += fmt.Sprint(" ", c.Shape)
+	}
+	for i := range c.Members {
+		s += " " + columnText(&c.Members[i])
+	}
+	return s + ")"
 }
 
 // checkValues refuses what would be stored as something else: bools that are neither 0 nor 1, text that is not UTF-8,

@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -367,6 +368,17 @@ func TestWhatWouldNotComeBackIsRefused(t *testing.T) {
 			spec.Columns = append([]catalog.Column{}, s.cols...)
 			spec.Columns[0].Name = "other"
 		}, "other"},
+		{"rows of another shape", func(s *sample, spec *Spec) {
+			spec.Columns = slices.Clone(s.cols)
+			spec.Columns[len(s.cols)-2].Shape = []int{1, 3}
+		}, "[1 3]"},
+		{"members in another order", func(s *sample, spec *Spec) {
+			spec.Columns = slices.Clone(s.cols)
+			at := slices.IndexFunc(s.cols, func(c catalog.Column) bool { return c.Name == "lc" })
+			m := slices.Clone(s.cols[at].Members)
+			m[1], m[2] = m[2], m[1]
+			spec.Columns[at].Members = m
+		}, "lc"},
 		{"no piece size", func(_ *sample, spec *Spec) { spec.Piece = 0 }, "piece"},
 		{"an unknown digest", func(_ *sample, spec *Spec) { spec.Digest = "md5" }, "md5"},
 		{"a layout that does not suit", func(s *sample, spec *Spec) {
