@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"compress/flate"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"testing"
-
-	kflate "github.com/klauspost/compress/flate"
 )
 
 // samples are inputs of every kind that a deflate encoder treats differently.
@@ -62,49 +59,6 @@ func TestInflateDecodesWhatEveryLevelWrites(t *testing.T) {
 			}
 		}
 	}
-}
-
-// FuzzInflate compares with another decoder: on the input as a stream, and on what an encoder makes of the input.
-func FuzzInflate(f *testing.F) {
-	for _, b := range samples() {
-		src := deflated(f, b[:min(len(b), 3000)], 6)
-		f.Add(src[zlibHead:len(src)-zlibTail], uint16(len(b)))
-	}
-	f.Add([]byte{3, 0}, uint16(4))
-	f.Add([]byte{5, 0xe0, 0x81, 8, 0, 0, 0, 0, 0x10, 0x7f}, uint16(300))
-	f.Fuzz(func(t *testing.T, in []byte, size uint16) {
-		var z inflater
-		dst := make([]byte, int(size), int(size)+64)
-		guard := dst[:cap(dst)][size:]
-		n, used, err := z.inflate(dst, in)
-		for _, x := range guard {
-			if x != 0 {
-				t.Fatal("wrote beyond the buffer")
-			}
-		}
-		want, theirs := io.ReadAll(io.LimitReader(kflate.NewReader(bytes.NewReader(in)), int64(size)+1))
-		switch {
-		case err == nil && (theirs != nil || !bytes.Equal(dst[:n], want)):
-			t.Fatalf("decoded %d bytes; the other decoder gives %d and %v", n, len(want), theirs)
-		case err == nil && used > len(in):
-			t.Fatalf("used %d bytes of %d", used, len(in))
-		}
-		var out bytes.Buffer
-		w, err := kflate.NewWriter(&out, int(size)%10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(in); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		back := make([]byte, len(in))
-		if n, used, err := z.inflate(back, out.Bytes()); err != nil || n != len(in) || used != out.Len() || !bytes.Equal(back, in) {
-			t.Fatalf("%d bytes of %d come back from %d of %d, error %v", n, len(in), used, out.Len(), err)
-		}
-	})
 }
 
 // plainLZF is the format's description in the plainest code.

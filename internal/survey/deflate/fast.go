@@ -1,8 +1,8 @@
-package hdf5
+package deflate
 
 // fast decodes while neither the input's nor the output's end is near; ended says that the block is over. It is the one
 // loop that decides how fast compressed chunks are read: state is in local variables, one check covers several symbols.
-func (z *inflater) fast(r *bitReader, dst []byte, out int) (_ int, ended, ok bool) {
+func (z *Decoder) fast(r *bitReader, dst []byte, out int) (_ int, ended, ok bool) {
 	const litMask, distMask = 1<<litBits - 1, 1<<distBits - 1
 	src, in, buf, n := r.src, r.in, r.buf, r.n
 	lit, dist := &z.lit, &z.dist
