@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +37,39 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// failure is what --json prints of a command that failed, and what a report of one carries besides.
+type failure struct {
+	Error string `json:"error"`
+	Code  int    `json:"code"`
+}
+
+// failed says on standard error what went wrong, and with --json on standard output too, unless a report there said so.
+func (a *app) failed(command string, err error, code int) {
+	fmt.Fprintf(a.err, "%s: %v\n", command, err)
+	if a.json && !a.printed {
+		_ = a.printJSON(failure{err.Error(), code}) // the exit code says it in any case
+	}
+}
+
+// unknownCommand says whether cobra did not know the verb, for which it has no type.
+func unknownCommand(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }
+
+// asksJSON looks for --json where the flags were not read.
+func asksJSON(args []string) bool {
+	asks := false
+	for _, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if arg == "--json" {
+			asks = true
+		} else if value, ok := strings.CutPrefix(arg, "--json="); ok {
+			asks, _ = strconv.ParseBool(value)
+		}
+	}
+	return asks
+}
+
 func exitCode(ctx context.Context, err error) int {
 	var usage usageError
 	switch {
@@ -42,7 +77,7 @@ func exitCode(ctx context.Context, err error) int {
 		return 0
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.As(err, &usage), unknownCommand(err):
 		return exitUsage
 	case errors.Is(err, release.ErrBusy):
 		return exitBusy

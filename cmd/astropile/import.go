@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"astropile/internal/catalog"
 	"astropile/internal/release"
 	"astropile/internal/shard"
 	"astropile/internal/survey"
@@ -47,6 +49,9 @@ grow: a pixel that has been cut is never cut again.`,
 			if o.into == "" {
 				return usageError{errors.New("--into is needed: the folder of the dataset")}
 			}
+			if err := o.check(); err != nil {
+				return err
+			}
 			r, err := loadRecipe(o.recipe)
 			if err != nil {
 				return err
@@ -84,9 +89,33 @@ func addImportFlags(cmd *cobra.Command, o *importOptions) {
 	f.Var(&o.shardSize, "shard-size", "bytes of rows that a shard aims at (default 512MiB)")
 	f.Var(&o.expect, "expect", "how many times larger the dataset will grow (default 1x)")
 	f.Var(&o.compression, "compression", "of tensors: auto (measured), none or zstd")
-	f.IntVar(&o.jobs, "jobs", 0, "goroutines (default: usable cores)")
+	f.Var(countFlag{&o.jobs}, "jobs", "goroutines (default: usable cores)")
 	f.Var(&o.memory, "memory", "rows held in memory before they go to disk (default: a third of the memory)")
 	f.BoolVar(&o.discard, "discard", false, "throw away what an earlier import staged")
+}
+
+// check refuses what no dataset may be called or made of.
+func (o *importOptions) check() error {
+	if o.shardSize != 0 && o.shardSize < catalog.MinPiece {
+		return usageError{fmt.Errorf("--shard-size %d: give %d (64KiB) or more", int64(o.shardSize), catalog.MinPiece)}
+	}
+	if o.name != "" {
+		if err := catalog.CheckName(o.name); err != nil {
+			return usageError{fmt.Errorf("--name: %w", err)}
+		}
+		return nil
+	}
+	dir, err := filepath.Abs(o.into)
+	if err != nil {
+		return err
+	}
+	if err := catalog.CheckName(filepath.Base(dir)); err != nil {
+		// A folder that holds releases has a name already, whatever it is called itself.
+		if _, _, _, e := release.LoadDataset(dir); errors.Is(e, release.ErrNothing) {
+			return usageError{fmt.Errorf("%w; it would be called as its folder is: give it another name with --name", err)}
+		}
+	}
+	return nil
 }
 
 func (o *importOptions) options(progress release.Progress) release.ImportOptions {

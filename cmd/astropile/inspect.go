@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"astropile/internal/release"
 	"astropile/internal/survey"
 )
 
@@ -30,6 +31,7 @@ error. Change the recipe where you want it otherwise, and give it to import with
 			r, warnings, err := survey.Inspect(cmd.Context(), src, survey.InspectOptions{Recipe: hints, Progress: func(done, total int) { report("inspect files", int64(done), int64(total)) }})
 			end()
 			a.warn(warnings)
+			err = release.Graded(err)
 			if r == nil {
 				return err
 			}
@@ -38,7 +40,7 @@ error. Change the recipe where you want it otherwise, and give it to import with
 				return e
 			}
 			if a.json {
-				if e := a.printJSON(map[string]any{"recipe": string(text), "columns": r.Columns(), "warnings": warningTexts(warnings)}); e != nil {
+				if e := a.printReport(cmd.Context(), map[string]any{"recipe": string(text), "columns": r.Columns(), "warnings": warningTexts(warnings)}, err); e != nil {
 					return e
 				}
 			} else if _, e := a.out.Write(text); e != nil {
@@ -62,7 +64,7 @@ func loadRecipe(file string) (*survey.Recipe, error) {
 	}
 	r, err := survey.LoadRecipe(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, release.Graded(err))
 	}
 	return r, nil
 }

@@ -32,9 +32,12 @@ func newLsCommand(a *app) *cobra.Command {
   astropile ls releases/legacysurvey --json`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, root []string) error {
-			_, _, shards, err := release.LoadDataset(root[0])
+			last, _, shards, err := release.LoadDataset(root[0])
 			if err != nil {
 				return err
+			}
+			if only > last.Number {
+				return fmt.Errorf("%s has no release %d; there are 1 to %d", last.Dataset.Name, only, last.Number)
 			}
 			out := []lsShard{}
 			for i := range shards {
@@ -58,6 +61,6 @@ func newLsCommand(a *app) *cobra.Command {
 			return w.Flush()
 		},
 	}
-	cmd.Flags().IntVar(&only, "release", 0, "only the shards that this release added")
+	cmd.Flags().Var(countFlag{&only}, "release", "only the shards that this release added")
 	return cmd
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -25,6 +24,8 @@ type app struct {
 	tty      bool // err is a terminal
 	now      func() time.Time
 	json     bool
+	unread   bool // a flag was wrong, and those after it were not read
+	printed  bool // a JSON document, the only one there may be
 }
 
 func newRootCommand(a *app) *cobra.Command {
@@ -44,7 +45,10 @@ func newRootCommand(a *app) *cobra.Command {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		a.unread = true
+		return usageError{err}
+	})
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document instead of text")
 	root.AddCommand(newInspectCommand(a), newImportCommand(a), newReleaseCommand(a), newVerifyCommand(a), newInfoCommand(a), newLsCommand(a),
 		newSynthCommand(a), newStreamCommand(a), newHealpixCommand(a), newFeedCommand(), newBenchCellCommand())
@@ -58,7 +62,10 @@ func main() {
 	code := exitCode(ctx, err)
 	stop()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.CommandPath(), err)
+		if a.unread || unknownCommand(err) {
+			a.json = asksJSON(os.Args[1:])
+		}
+		a.failed(cmd.CommandPath(), err, code)
 		os.Exit(code)
 	}
 }

@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,6 +34,9 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exit":     cmdExit,
+			"json":     cmdJSON,
+			"has":      cmdHas,
+			"lacks":    cmdLacks,
 			"flip":     cmdFlip,
 			"truncate": cmdTruncate,
 		},
@@ -58,6 +65,36 @@ func cmdExit(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
 }
+
+// cmdJSON is exit for a command that prints one JSON document: json CODE COMMAND ARGS...
+func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
+	cmdExit(ts, neg, args)
+	document(ts)
+}
+
+// document is the one JSON document that the last command printed.
+func document(ts *testscript.TestScript) any {
+	d := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	var v any
+	ts.Check(d.Decode(&v))
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		ts.Fatalf("more than one document: %s", ts.ReadFile("stdout"))
+	}
+	return v
+}
+
+// cmdHas wants fields in what json printed: has FIELD...
+func cmdHas(ts *testscript.TestScript, neg bool, fields []string) {
+	got, _ := document(ts).(map[string]any)
+	for _, f := range fields {
+		if _, ok := got[f]; ok == neg {
+			ts.Fatalf("the field %q: %t", f, ok)
+		}
+	}
+}
+
+// cmdLacks wants fields not to be in what json printed: lacks FIELD...
+func cmdLacks(ts *testscript.TestScript, neg bool, fields []string) { cmdHas(ts, !neg, fields) }
 
 // cmdFlip flips the lowest bit of the byte at an offset, from the end where it is negative: flip PATTERN OFFSET
 func cmdFlip(ts *testscript.TestScript, neg bool, args []string) {

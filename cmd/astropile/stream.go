@@ -83,8 +83,8 @@ of the same bytes with as many threads, measured just before.`,
 	f.BoolVar(&o.shuffle, "shuffle", false, "in the order of training: blocks, lanes, windows")
 	f.BoolVar(&o.byRows, "shuffle-rows", false, "uniformly, row by row")
 	f.Uint64Var(&o.seed, "seed", 0, "of the order")
-	f.IntVar(&o.threads, "threads", 0, "threads that read (default: usable cores)")
-	f.IntVar(&o.release, "release", 0, "an older release (default: the latest)")
+	f.Var(countFlag{&o.threads}, "threads", "threads that read (default: usable cores)")
+	f.Var(countFlag{&o.release}, "release", "an older release (default: the latest)")
 	f.Var(&o.memory, "memory", "for decoded columns and tails (default 256MiB)")
 	return cmd
 }

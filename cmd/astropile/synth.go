@@ -43,6 +43,9 @@ every machine.
 			if o.name == "" {
 				o.name = s.Name() // not the folder's: its bytes must not depend on where it is
 			}
+			if err := o.check(); err != nil {
+				return err
+			}
 			const parts = 16 // inputs, so that they are made in parallel
 			in := &release.Survey{Columns: s.Columns(), ID: "object_id", RA: "ra", Dec: "dec"}
 			for k := range int64(parts) {

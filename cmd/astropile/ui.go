@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,10 +18,28 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // printJSON prints one document for machines.
 func (a *app) printJSON(v any) error {
+	a.printed = true
 	e := json.NewEncoder(a.out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// printReport prints a report of a command that may have failed: then error and exit code stand at its end.
+func (a *app) printReport(ctx context.Context, report any, err error) error {
+	if err == nil {
+		return a.printJSON(report)
+	}
+	fields, e := json.Marshal(report)
+	if e != nil {
+		return e
+	}
+	last, e := json.Marshal(failure{err.Error(), exitCode(ctx, err)})
+	if e != nil {
+		return e
+	}
+	fields = append(bytes.TrimSuffix(fields, []byte("}")), ',')
+	return a.printJSON(json.RawMessage(append(fields, last[1:]...)))
 }
 
 // progress shows a bar with rate and time left on a terminal, and nothing in a pipe. The function it returns may be
@@ -121,6 +141,27 @@ func formatBytes(n int64) string {
 		}
 	}
 	return strconv.FormatInt(n, 10) + " B"
+}
+
+// countFlag is a number on the command line that may be left out and is never negative.
+type countFlag struct{ n *int }
+
+// String is empty for a number that was not given: help then shows no default of its own.
+func (c countFlag) String() string {
+	if c.n == nil || *c.n == 0 {
+		return ""
+	}
+	return strconv.Itoa(*c.n)
+}
+
+func (c countFlag) Type() string { return "number" }
+func (c countFlag) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 1<<20 {
+		return fmt.Errorf("%q is not a whole number from 0 (the default) to %d", text, 1<<20)
+	}
+	*c.n = n
+	return nil
 }
 
 // expectFlag is a growth factor on the command line: 20x or 20.

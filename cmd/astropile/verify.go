@@ -39,7 +39,7 @@ damaged; what is, and where, is listed.`,
 				return err
 			}
 			if a.json {
-				if e := a.printJSON(rep); e != nil {
+				if e := a.printReport(cmd.Context(), rep, err); e != nil {
 					return e
 				}
 				return err
@@ -57,7 +57,7 @@ damaged; what is, and where, is listed.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.Deep, "deep", false, "read every byte")
 	f.StringVar(&o.ID, "id", "", "the release id that the newest release must have")
-	f.IntVar(&o.Jobs, "jobs", 0, "goroutines (default: usable cores)")
+	f.Var(countFlag{&o.Jobs}, "jobs", "goroutines (default: usable cores)")
 	f.BoolVar(&repair, "repair", false, "first write the files at the top anew from the newest release")
 	return cmd
 }
