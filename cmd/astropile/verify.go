@@ -19,7 +19,7 @@ files, units and pieces, checksums of pages, and the rows files against the shar
 damaged; what is, and where, is listed.`,
 		Example: `  astropile verify releases/legacysurvey
   astropile verify releases/legacysurvey --deep --id 5f0c...
-  astropile verify releases/legacysurvey --repair             the files at the top, from the release's own copies`,
+  astropile verify releases/legacysurvey --repair             the files at the top and SHA256SUMS, from the releases`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, root []string) error {
 			if repair {
@@ -58,6 +58,6 @@ damaged; what is, and where, is listed.`,
 	f.BoolVar(&o.Deep, "deep", false, "read every byte")
 	f.StringVar(&o.ID, "id", "", "the release id that the newest release must have")
 	f.Var(countFlag{&o.Jobs}, "jobs", "goroutines (default: usable cores)")
-	f.BoolVar(&repair, "repair", false, "first write the files at the top anew from the newest release")
+	f.BoolVar(&repair, "repair", false, "first write anew what follows from the releases: the files at the top, SHA256SUMS")
 	return cmd
 }

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Repair writes the files at the top anew from the newest release's own copies, after Recover.
+// Repair writes anew, after Recover, what follows from the releases: the files at the top, from the newest release's own
+// copies, and every SHA256SUMS that is not as its release.json makes it. A release that is damaged itself is left alone.
 func Repair(ctx context.Context, dir string) error {
 	if err := Recover(ctx, dir); err != nil {
 		return err
@@ -26,5 +27,8 @@ func Repair(ctx context.Context, dir string) error {
 	if p == nil {
 		return fmt.Errorf("%w: no release in %s", ErrNothing, dir)
 	}
-	return r.writeTop(p, releaseDir(p.release))
+	if err := r.writeTop(p, releaseDir(p.release)); err != nil {
+		return err
+	}
+	return r.writeChecksums(ctx, p)
 }

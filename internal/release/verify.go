@@ -3,7 +3,6 @@ package release
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // torrents are made of SHA-1
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -67,7 +66,7 @@ func Verify(ctx context.Context, dir string, opt VerifyOptions) (*VerifyReport, 
 	if p == nil {
 		return nil, fmt.Errorf("%w: no release in %s", ErrNothing, dir)
 	}
-	v := &verifier{root: r, opt: opt, rep: VerifyReport{Name: p.release.Dataset.Name, Release: p.release.Number, ID: p.id, Deep: opt.Deep, Findings: []Finding{}}}
+	v := &verifier{root: r, opt: opt, pieceSums: map[string][]byte{}, rep: VerifyReport{Name: p.release.Dataset.Name, Release: p.release.Number, ID: p.id, Deep: opt.Deep, Findings: []Finding{}}}
 	if opt.ID != "" && opt.ID != p.id {
 		v.find(releaseDir(p.release)+"/release.json", "its id is %s, expected %s", p.id, opt.ID)
 	}
@@ -90,6 +89,8 @@ type verifier struct {
 	opt  VerifyOptions
 	mu   sync.Mutex
 	rep  VerifyReport
+
+	pieceSums map[string][]byte // SHA-1s of the pieces of every shard that was read, by its path
 
 	stats   []*catalog.Vector // of release statsOf
 	statsOf int
@@ -114,6 +115,7 @@ func (v *verifier) chain(ctx context.Context, last *published) error {
 		v.rep.Releases++
 		dir := releaseDir(p.release)
 		v.sums(p)
+		v.checksums(p)
 		if before != nil {
 			if p.release.Parent != before.id {
 				v.find(dir+"/release.json", "its parent is %s, release %d is %s", p.release.Parent, n-1, before.id)
@@ -276,22 +278,15 @@ func (v *verifier) shard(ctx context.Context, s *catalog.Shard, p *published) er
 	if s.Bytes%p.release.Dataset.Piece != 0 {
 		return fmt.Errorf("its %d bytes are not a multiple of the piece, %d", s.Bytes, p.release.Dataset.Piece)
 	}
-	whole := sha256.New()
-	if _, err := io.Copy(whole, readerFunc(func(b []byte) (int, error) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		return f.Read(b)
-	})); err != nil {
+	whole, pieces := sha256.New(), newPieceSums(p.release.Dataset.Piece)
+	check, err := shard.Verify(ctx, f, st.Size(), shard.VerifyOptions{Deep: true, Sink: io.MultiWriter(whole, pieces)})
+	if err != nil {
 		return err
 	}
 	v.mu.Lock()
 	v.rep.Read += s.Bytes
+	v.pieceSums[s.Path] = pieces.sums
 	v.mu.Unlock()
-	check, err := shard.Verify(ctx, f, st.Size(), true)
-	if err != nil {
-		return err
-	}
 	if [32]byte(whole.Sum(nil)) != s.SHA256 {
 		return fmt.Errorf("its sha256 is %x, the manifest says %x", whole.Sum(nil), s.SHA256)
 	}
@@ -345,11 +340,7 @@ func (v *verifier) walk(dir string, each func(name string)) {
 	}
 }
 
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
-
-// pieces checks the torrent pieces of each release against the shards it added.
+// pieces checks the torrent pieces of each release against the shards it added, whose own were taken when they were read.
 func (v *verifier) pieces(p *published) {
 	for n := 1; n <= p.release.Number; n++ {
 		q, err := v.root.load(v.rep.Name, n)
@@ -361,36 +352,16 @@ func (v *verifier) pieces(p *published) {
 			continue
 		}
 		var got []byte
+		whole := true
 		for i := range q.manifest {
 			if s := &q.manifest[i]; int(s.Release) == n {
-				if got, err = appendPieces(got, v.root.path(s.Path), q.release.Dataset.Piece); err != nil {
-					break // found above
-				}
+				sums, ok := v.pieceSums[s.Path]
+				got, whole = append(got, sums...), whole && ok // what is missing was found above
 			}
 		}
-		if err == nil && !bytes.Equal(got, want) {
+		if whole && !bytes.Equal(got, want) {
 			v.find(releaseDir(q.release)+"/pieces.sha1", "it is not the SHA-1s of the pieces of the shards that release %d added", n)
 		}
-	}
-}
-
-func appendPieces(dst []byte, name string, piece int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return dst, err
-	}
-	defer f.Close()
-	buf := make([]byte, piece)
-	for {
-		n, err := io.ReadFull(f, buf)
-		if errors.Is(err, io.EOF) {
-			return dst, nil
-		}
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return dst, err
-		}
-		sum := sha1.Sum(buf[:n]) //nolint:gosec // torrents are made of SHA-1
-		dst = append(dst, sum[:]...)
 	}
 }
 

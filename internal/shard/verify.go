@@ -29,11 +29,20 @@ type Check struct {
 	Pages      int // that were read; 0 where the check was not deep
 }
 
+// VerifyOptions say how much of a shard is checked.
+type VerifyOptions struct {
+	Deep bool
+	// Sink, where the check is deep, is written every byte of the shard once and in order, so that whoever wants a digest of
+	// the whole reads nothing twice. Its error ends the check.
+	Sink io.Writer
+}
+
 // Verify checks a shard of ours by what it says of itself: the footer, that units cover the data without a gap, that
 // zeros stand between them and the tail; deep, the digest of every unit, the checksum of every page, and that the offset
 // indexes name pages that are there. Whether the shard is the one that was published is for the caller, who compares
-// TailDigest with the manifest. Errors wrap ErrFormat or ErrDigest and say where.
-func Verify(ctx context.Context, r io.ReaderAt, size int64, deep bool) (*Check, error) {
+// TailDigest with the manifest. But for footer and offset indexes no byte is read twice. Errors wrap ErrFormat or ErrDigest
+// and say where.
+func Verify(ctx context.Context, r io.ReaderAt, size int64, opt VerifyOptions) (*Check, error) {
 	d, err := Open(ctx, r, size, OpenOptions{Own: true})
 	if err != nil {
 		return nil, err
@@ -67,17 +76,24 @@ func Verify(ctx context.Context, r io.ReaderAt, size int64, deep bool) (*Check, 
 		return nil, err
 	}
 	end := c.Units[len(c.Units)-1].End
-	if err := d.zeros(ctx, end, c.TailOffset); err != nil {
-		return nil, err
+	if !opt.Deep {
+		return c, d.zeros(ctx, end, c.TailOffset, io.Discard)
 	}
-	if !deep {
-		return c, nil
+	sink := opt.Sink
+	if sink == nil {
+		sink = io.Discard
 	}
-	pages, err := d.walkUnits(ctx, c.Units, each)
+	pages, err := d.walkUnits(ctx, c.Units, each, sink)
 	if err != nil {
 		return nil, err
 	}
 	c.Pages = len(pages)
+	if err := d.zeros(ctx, end, c.TailOffset, sink); err != nil {
+		return nil, err
+	}
+	if _, err := sink.Write(tail); err != nil {
+		return nil, err
+	}
 	return c, d.indexed(pages)
 }
 
@@ -100,7 +116,7 @@ func (d *Reader) tailStart() (int64, error) {
 }
 
 // zeros checks that nothing but zeros stands between the last unit and the tail.
-func (d *Reader) zeros(ctx context.Context, lo, hi int64) error {
+func (d *Reader) zeros(ctx context.Context, lo, hi int64, sink io.Writer) error {
 	buf := make([]byte, min(hi-lo, 1<<20))
 	for at := lo; at < hi; at += int64(len(buf)) {
 		if err := ctx.Err(); err != nil {
@@ -115,12 +131,15 @@ func (d *Reader) zeros(ctx context.Context, lo, hi int64) error {
 				return fmt.Errorf("%w: byte %d, between the data and the tail, is %#x and has to be zero", ErrDigest, at+int64(i), x)
 			}
 		}
+		if _, err := sink.Write(b); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // walkUnits checks every unit and every page in it, and gives where the pages stand.
-func (d *Reader) walkUnits(ctx context.Context, units []Unit, each func([][]byte, func(int, [32]byte))) ([]int64, error) {
+func (d *Reader) walkUnits(ctx context.Context, units []Unit, each func([][]byte, func(int, [32]byte)), sink io.Writer) ([]int64, error) {
 	var pages []int64
 	var buf []byte
 	for first, last := 0, 0; first < len(units); first = last {
@@ -141,6 +160,9 @@ func (d *Reader) walkUnits(ctx context.Context, units []Unit, each func([][]byte
 		}
 		b := buf[:n]
 		if err := d.readAt(b, from); err != nil {
+			return nil, err
+		}
+		if _, err := sink.Write(b); err != nil {
 			return nil, err
 		}
 		messages, got := make([][]byte, len(some)), make([][32]byte, len(some))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"testing"
 
 	"astropile/internal/catalog"
@@ -29,13 +30,13 @@ func TestVerifyFindsAFlipOfEveryByte(t *testing.T) {
 		t.Fatal("no zeros to flip")
 	}
 	ctx := context.Background()
-	if c, err := Verify(ctx, bytes.NewReader(b), info.Bytes, true); err != nil || c.TailDigest != info.TailDigest {
+	if c, err := Verify(ctx, bytes.NewReader(b), info.Bytes, VerifyOptions{Deep: true}); err != nil || c.TailDigest != info.TailDigest {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	for i := range b {
 		mask := byte(1) << (i % 8)
 		b[i] ^= mask
-		c, err := Verify(ctx, bytes.NewReader(b), info.Bytes, true)
+		c, err := Verify(ctx, bytes.NewReader(b), info.Bytes, VerifyOptions{Deep: true})
 		switch {
 		case err == nil && (int64(i) < info.TailOffset || c.TailDigest == info.TailDigest):
 			t.Errorf("byte %d of %d (data to %d, tail from %d): a flip of %#02x is not found", i, len(b), end, info.TailOffset, mask)
@@ -52,22 +53,58 @@ func TestVerifyFindsAFlipOfEveryByte(t *testing.T) {
 func TestVerifyRefusesEveryOtherLength(t *testing.T) {
 	b, info := everyKind(t)
 	for n := range b {
-		c, err := Verify(context.Background(), bytes.NewReader(b[:n]), int64(n), true)
+		c, err := Verify(context.Background(), bytes.NewReader(b[:n]), int64(n), VerifyOptions{Deep: true})
 		if err == nil {
 			t.Fatalf("the first %d bytes of %d pass: %+v", n, len(b), c)
 		}
 	}
 	longer := append(bytes.Clone(b), 0)
-	if _, err := Verify(context.Background(), bytes.NewReader(longer), info.Bytes+1, true); err == nil {
+	if _, err := Verify(context.Background(), bytes.NewReader(longer), info.Bytes+1, VerifyOptions{Deep: true}); err == nil {
 		t.Error("a byte too many passes")
 	}
 }
+
+// counted counts the bytes that are read of a shard.
+type counted struct {
+	io.ReaderAt
+	n int64
+}
+
+func (c *counted) ReadAt(b []byte, at int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(b, at)
+	c.n += int64(n)
+	return n, err
+}
+
+func TestADeepVerifyGivesEveryByteInOrderAndReadsNoneOfTheDataTwice(t *testing.T) {
+	b, info := everyKind(t)
+	r := &counted{ReaderAt: bytes.NewReader(b)}
+	var whole bytes.Buffer
+	if _, err := Verify(context.Background(), r, info.Bytes, VerifyOptions{Deep: true, Sink: &whole}); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(whole.Bytes(), b) {
+		t.Errorf("%d bytes were given, and not those of the shard, which has %d", whole.Len(), len(b))
+	}
+	// The tail is read to open the shard, to be digested, and index by index.
+	if tail := info.Bytes - info.TailOffset; r.n < info.Bytes || r.n > info.TailOffset+3*tail {
+		t.Errorf("%d bytes were read of %d, of which the tail has %d", r.n, info.Bytes, tail)
+	}
+	full := errors.New("full")
+	if _, err := Verify(context.Background(), r, info.Bytes, VerifyOptions{Deep: true, Sink: refusing{full}}); !errors.Is(err, full) {
+		t.Errorf("a sink that fails: %v", err)
+	}
+}
+
+type refusing struct{ err error }
+
+func (r refusing) Write([]byte) (int, error) { return 0, r.err }
 
 func TestVerifyEndsWithItsContext(t *testing.T) {
 	b, info := everyKind(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Verify(ctx, bytes.NewReader(b), info.Bytes, true); !errors.Is(err, context.Canceled) {
+	if _, err := Verify(ctx, bytes.NewReader(b), info.Bytes, VerifyOptions{Deep: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

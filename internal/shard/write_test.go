@@ -92,7 +92,7 @@ func TestInfoIsWhatTheBytesSay(t *testing.T) {
 		if info.Payload != payload {
 			t.Errorf("payload %d, want %d", info.Payload, payload)
 		}
-		check, err := Verify(context.Background(), bytes.NewReader(b), info.Bytes, true)
+		check, err := Verify(context.Background(), bytes.NewReader(b), info.Bytes, VerifyOptions{Deep: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -447,18 +447,18 @@ func TestVerifyFindsEveryChangedByte(t *testing.T) {
 		}
 		bad := bytes.Clone(b)
 		bad[at] ^= 1 << r.IntN(8)
-		check, err := Verify(ctx, bytes.NewReader(bad), info.Bytes, true)
+		check, err := Verify(ctx, bytes.NewReader(bad), info.Bytes, VerifyOptions{Deep: true})
 		if err == nil && check.TailDigest == info.TailDigest {
 			t.Fatalf("byte %d is changed and nothing is said", at)
 		}
 		if err != nil && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrDigest) {
 			t.Fatalf("byte %d: %v", at, err)
 		}
-		if shallow, err := Verify(ctx, bytes.NewReader(bad), info.Bytes, false); at >= end && err == nil && shallow.TailDigest == info.TailDigest {
+		if shallow, err := Verify(ctx, bytes.NewReader(bad), info.Bytes, VerifyOptions{}); at >= end && err == nil && shallow.TailDigest == info.TailDigest {
 			t.Fatalf("byte %d, behind the data, is changed and a check that is not deep says nothing", at)
 		}
 	}
-	if _, err := Verify(ctx, bytes.NewReader(b[:len(b)-1]), info.Bytes-1, true); err == nil {
+	if _, err := Verify(ctx, bytes.NewReader(b[:len(b)-1]), info.Bytes-1, VerifyOptions{Deep: true}); err == nil {
 		t.Error("a shard that lacks a byte is accepted")
 	}
 }
