@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build import build
 from setuptools.command.build_py import build_py
+from setuptools.command.egg_info import egg_info
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+
+
+# What is made on the way. In the source folder an old program there would go into later wheels.
+SCRATCH = Path(tempfile.mkdtemp(prefix="astropile-build-"))
+atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 
 
 def program(into: Path) -> bool:
@@ -31,6 +41,19 @@ def program(into: Path) -> bool:
         check=True,
     )
     return True
+
+
+class BuildElsewhere(build):
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.build_base = str(SCRATCH / "build")
+
+
+class InfoElsewhere(egg_info):
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        if "sdist" not in sys.argv:  # which packs it
+            self.egg_base = str(SCRATCH)
 
 
 class BuildWithProgram(build_py):
@@ -63,4 +86,11 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", platform
 
 
-setup(cmdclass={"build_py": BuildWithProgram, "bdist_wheel": PlatformWheel})
+setup(
+    cmdclass={
+        "build": BuildElsewhere,
+        "build_py": BuildWithProgram,
+        "bdist_wheel": PlatformWheel,
+        "egg_info": InfoElsewhere,
+    }
+)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from . import _binary, _forks
-from ._errors import AstropileError, FeedDiedError, FeedError, from_wire
+from ._errors import FeedDiedError, FeedError, from_wire
 from ._protocol import ATTACH, ERROR, HEADER, OPEN, OPENED, VERSION, Header, request
 
 
@@ -60,6 +60,7 @@ class Feed:
     def __init__(self, spec: Spec) -> None:
         self.pid = os.getpid()
         self._lock = threading.Lock()
+        self._program = _binary.find()
         self._log = _log_file()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -67,7 +68,7 @@ class Feed:
                 # A session of its own keeps Ctrl-C at the terminal from reaching the feed before the client is done.
                 # The parent-death signal is not used: it comes when the starting thread ends, not the process.
                 self._process = subprocess.Popen(
-                    [_binary.find(), "feed", "--fd", str(theirs.fileno())],
+                    [self._program, "feed", "--fd", str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._log,
@@ -77,9 +78,7 @@ class Feed:
         except OSError as e:
             self._control.close()
             self._log.close()
-            if isinstance(e, AstropileError):
-                raise
-            raise FeedError(f"the astropile program could not be started: {e}") from e
+            raise FeedError(f"{self._named()} could not be started: {e}") from e
         self._end = weakref.finalize(self, _end, self.pid, self._control, self._process, self._log)
         self._end.atexit = False
         _forks.register(self)
@@ -105,12 +104,18 @@ class Feed:
             head = Header._make(HEADER.unpack(receive_exactly(self._control, HEADER.size)))
             body = json.loads(receive_exactly(self._control, head.body))
         except (OSError, FeedDiedError) as e:
-            raise FeedError(f"the feed ended before it opened {spec.root}: {self.last_words() or e}") from e
+            raise FeedError(f"{self._named()} ended before it opened {spec.root}: {self.last_words() or e}") from e
         if head.type == ERROR:
             raise from_wire(body["kind"], body["text"])
         if head.type != OPENED or body["version"] != VERSION:
-            raise FeedError("the astropile program is of another version than the Python package; install both alike")
+            raise FeedError(f"{self._named()} is of another version than the Python package; install both alike")
         return dict(body)
+
+    def _named(self) -> str:
+        """The program, for errors, and where it was named."""
+        if self._program == os.environ.get("ASTROPILE_BIN"):
+            return f"the program {self._program} (as ASTROPILE_BIN names it)"
+        return f"the program {self._program}"
 
     def attach(self) -> tuple[socket.socket, socket.socket]:
         """A new session: its socket, and the socket on which slots are given back. Raises FeedDiedError."""
