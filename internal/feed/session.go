@@ -217,9 +217,11 @@ func (s *session) read(ctx context.Context, seq uint32, rows []int64) error {
 	return s.deliver(header{Seq: seq}, sl.(*slot), lay)
 }
 
-// planSlots is the number of slots of a stream: few, so that they stay in cache, and no more than fit the budget.
+// planSlots is the number of slots of a stream: few, so that they stay in cache, and no more than fit the budget. A batch
+// never holds more rows than there are.
 func (s *session) planSlots(batch int) (int, error) {
 	d := s.engine.Describe()
+	batch = int(min(int64(batch), max(d.Rows, 1)))
 	row := int64(0)
 	for i := range d.Columns {
 		row += int64(d.Columns[i].RowBytes())

@@ -115,6 +115,9 @@ func (st *Stream) prepare() error {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	n := st.layout.Rows()
+	if st.opt.World == 1 && !st.opt.DropLast {
+		st.opt.Batch = int(min(uint64(st.opt.Batch), max(n, 1))) // what is planned for a batch, a larger one would never hold
+	}
 	switch {
 	case st.opt.Epochs < 0:
 		return fmt.Errorf("%w: %d epochs", ErrOptions, st.opt.Epochs)

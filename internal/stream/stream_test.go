@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -185,6 +186,18 @@ func TestDropLastLeavesOutTheShortBatch(t *testing.T) {
 	}
 	if _, err := s.Stream(context.Background(), StreamOptions{Batch: 500, DropLast: true}, newSlots(1)).Next(context.Background()); !errors.Is(err, ErrOptions) {
 		t.Error(err)
+	}
+}
+
+func TestABatchBeyondTheRowsIsAllOfThem(t *testing.T) {
+	tr := everyKindRoot(t)
+	s := tr.open(t, SetOptions{})
+	for _, mode := range []Mode{Off, Blocks, Rows} {
+		all, _ := collect(t, tr, s, StreamOptions{Batch: int(s.Rows()), Shuffle: mode, Epochs: 2}, newSlots(2))
+		more, last := collect(t, tr, s, StreamOptions{Batch: 1 << 32, Shuffle: mode, Epochs: 2}, newSlots(2))
+		if len(more) != 2 || !reflect.DeepEqual(all, more) || !last.Last {
+			t.Errorf("shuffle %v: %d batches of %v", mode, len(more), more)
+		}
 	}
 }
 

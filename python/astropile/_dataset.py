@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import logging
+import operator
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -104,22 +105,28 @@ class Dataset:
 
         ``shuffle=True`` mixes blocks of about 1 MiB and rows inside windows ("blocks"); "rows" is uniform; both depend on
         ``seed`` and ``epoch`` alone. ``position`` skips the rows before it (``Batch.position`` says where a stream
-        stands). ``drop_last`` leaves out a last batch that is not full. ``progress`` shows a bar (needs tqdm).
+        stands). ``drop_last`` leaves out a last batch that is not full. ``progress`` shows a bar (needs tqdm). A
+        ``batch_size`` beyond the number of rows gives them all in one batch.
         """
+        batch_size = _whole("batch_size", batch_size)
+        seed, epoch, position = _whole("seed", seed), _whole("epoch", epoch), _whole("position", position)
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size}; give 1 or more")
-        if shuffle not in SHUFFLES:
-            raise ValueError(f"shuffle={shuffle!r}; give True, False, 'blocks' or 'rows'")
+        try:
+            mode = SHUFFLES[shuffle]
+        except (KeyError, TypeError):
+            raise ValueError(f"shuffle={shuffle!r}; give True, False, 'blocks' or 'rows'") from None
         if not 0 <= position <= self._rows or epoch < 0 or not 0 <= seed < 1 << 64:
             raise ValueError(
                 f"position={position} (0 to {self._rows}), epoch={epoch} (from 0), seed={seed} (0 to 2**64 - 1)"
             )
         ask = {
-            "batch": int(batch_size),
-            "shuffle": SHUFFLES[shuffle],
-            "seed": int(seed),
-            "epoch": int(epoch),
-            "position": int(position),
+            # One row more than there are: still too large for drop_last, and a number that any feed can hold.
+            "batch": min(batch_size, self._rows + 1),
+            "shuffle": mode,
+            "seed": seed,
+            "epoch": epoch,
+            "position": position,
             "epochs": 1,
             "drop_last": bool(drop_last),
         }
@@ -134,7 +141,7 @@ class Dataset:
         return Memmap(self, column)
 
     def close(self) -> None:
-        """Ends the feed. Arrays already given stay valid."""
+        """Ends the feed. Arrays already given stay valid; what reads on, running streams too, gets a FeedError."""
         with self._lock:
             self._closed = True
             self._drop_feed()
@@ -177,14 +184,15 @@ class Dataset:
 
     def _keep(self, batch: int, session: Session) -> None:
         """Takes a session whose stream is over. Called by finalizers too: no lock."""
-        if not self._closed and session.alive:
+        if self._closed:
+            session.close()
+        elif session.alive:
             self._idle.append((batch, session))
 
     def _feed_died(self, feed: Feed, where: str) -> None:
         """Starts the feed again, once; a second death is an error."""
         with self._lock:
-            if self._closed:
-                raise FeedError("the dataset is closed")
+            self._check_open()
             if self._feed is not feed:
                 return  # another session saw it first
             words = feed.last_words()
@@ -195,10 +203,13 @@ class Dataset:
             log.warning("the feed died (%s); starting it again at %s", words, where)
             self._feed = Feed(self._spec)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise FeedError("the dataset is closed; open it again to read on")
+
     def _running(self) -> Feed:
         with self._lock:
-            if self._closed:
-                raise FeedError("the dataset is closed")
+            self._check_open()
             if self._feed is None:
                 self._feed = Feed(self._spec)
             return self._feed
@@ -292,7 +303,7 @@ def open_dataset(
             from ._errors import need
 
             raise need("pyarrow", "arrow", 'strings="arrow"') from e
-    if release is not None and release < 1:
+    if release is not None and (release := _whole("release", release)) < 1:
         raise DataError(f"release={release}; releases count from 1")
     spec = Spec(
         root=os.fspath(root),
@@ -306,12 +317,23 @@ def open_dataset(
     return Dataset(spec, strings)
 
 
+def _whole(name: str, value: Any) -> int:
+    """A whole number from an int or what stands for one, as numpy's do. A bool or a float is a mistake."""
+    if not isinstance(value, (bool, np.bool_)):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise TypeError(f"{name}={value!r}; give a whole number")
+
+
 def _positive(name: str, value: int | None) -> int:
     if value is None:
         return 0
+    value = _whole(name, value)
     if value < 1:
         raise ValueError(f"{name}={value}; give 1 or more")
-    return int(value)
+    return value
 
 
 _UNITS = {
@@ -341,7 +363,7 @@ def parse_bytes(value: int | str | None) -> int:
         except (ValueError, KeyError, OverflowError):
             raise ValueError(f"memory={value!r}; give bytes, or a text such as '512MiB'") from None
     else:
-        n = int(value)
+        n = _whole("memory", value)
     if n < 1:
         raise ValueError(f"memory={value!r}; give more than 0 bytes")
     return n
