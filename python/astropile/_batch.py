@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ class Batch(Mapping[str, Any]):
     The arrays are views of memory that is filled anew only when none of them, nor anything made from them, is left.
     They may be written to, but for constant columns. ``epoch`` and ``position`` (rows of the epoch up to and including
     this batch) say where a stream stands after it, ``last`` that the epoch is over; all are 0 for rows read by number.
+    A batch pickles, as copies of its arrays.
     """
 
     __slots__ = ("_lazy", "_names", "_values", "epoch", "last", "position", "rows")
@@ -57,6 +58,11 @@ class Batch(Mapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self._names
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Memory that is lent cannot leave the process: what is unpickled owns copies.
+        values = tuple(_constant(self[name]) for name in self._names)
+        return _unpickled, (self._names, values, self.rows, self.epoch, self.position, self.last)
+
     def row(self, i: int) -> dict[str, Any]:
         """One row: numpy scalars, arrays, str, a dict of arrays for a struct; None where null."""
         return {name: _pick(self[name], i) for name in self._names}
@@ -82,6 +88,28 @@ class Batch(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Batch({self.rows} rows: {', '.join(self._names)})"
+
+
+class _Constant(NamedTuple):
+    """A constant column as it is pickled: one row, and how often it stands there."""
+
+    row: Any
+    rows: int
+
+
+def _constant(column: Any) -> Any:
+    if type(column) is np.ndarray and len(column) > 1 and column.strides[0] == 0:
+        return _Constant(column[:1], len(column))
+    return column
+
+
+def _unpickled(
+    names: tuple[str, ...], values: tuple[Any, ...], rows: int, epoch: int, position: int, last: bool
+) -> Batch:
+    made = (np.broadcast_to(v.row[0], (v.rows, *v.row.shape[1:])) if isinstance(v, _Constant) else v for v in values)
+    batch = Batch(names, dict(zip(names, made, strict=True)), {}, rows, epoch, position)
+    batch.last = last
+    return batch
 
 
 def _pick(column: Any, i: int) -> Any:

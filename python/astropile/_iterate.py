@@ -65,6 +65,7 @@ class BatchIterator(Iterator[Batch]):
             if self._over:
                 raise StopIteration
             try:
+                self._dataset._check_open()  # what was read ahead is not given any more
                 return self._next()
             except (StopIteration, AstropileError):
                 self._finish()

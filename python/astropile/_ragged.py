@@ -87,6 +87,10 @@ class Ragged:
         out[mask] = self.values[at]
         return out, mask
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Text that is not decoded yet is a function of the batch's memory, which stays behind.
+        return Ragged, (self.values, self.offsets, self.valid)
+
     def __repr__(self) -> str:
         return f"Ragged({len(self)} rows, {int(self.offsets[-1] - self.offsets[0])} values)"
 
@@ -129,6 +133,9 @@ class RaggedStruct(Mapping[str, Ragged]):
         for name, m in self._members.items():
             out[name], mask = m.pad("" if m.dtype == object else fill, length)
         return out, mask
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RaggedStruct, (self._members, self.offsets, self.valid)
 
     def __repr__(self) -> str:
         return f"RaggedStruct({self.rows} rows: {', '.join(self._members)})"

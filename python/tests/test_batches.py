@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -230,6 +231,72 @@ def test_a_dataset_pickles_with_its_release(made_up: Any) -> None:
     assert other._spec.release == 2
     assert other[3]["row"] == 3
     other.close()
+
+
+def test_a_batch_pickles_as_copies(made_up: Any) -> None:
+    ds = made_up(rows=2000, side=16)
+    batch = next(iter(ds.batches(1000)))
+    fresh = pickle.dumps(batch)  # before any text was decoded
+    assert len(fresh) < 1.2 * sum(np.ma.getdata(batch[n]).nbytes for n in batch if isinstance(batch[n], np.ndarray))
+    for other in (pickle.loads(fresh), pickle.loads(pickle.dumps(batch, 2)), copy.deepcopy(batch)):
+        assert (list(other), other.rows, other.epoch, other.position, other.last) == (
+            list(batch),
+            1000,
+            0,
+            1000,
+            False,
+        )
+        check(other, np.arange(1000), side=16)
+        for name in batch:
+            if isinstance(batch[name], np.ndarray):
+                assert not np.shares_memory(np.ma.getdata(other[name]), np.ma.getdata(batch[name])), name
+                assert other[name].flags.writeable == batch[name].flags.writeable, name
+                assert (other[name].strides[0] == 0) == (batch[name].strides[0] == 0), name
+    ragged = pickle.loads(pickle.dumps(batch))
+    struct = next(v for v in ragged.values() if isinstance(v, astropile.RaggedStruct))
+    assert all(m.offsets is struct.offsets for m in struct.values())
+
+
+def test_a_batch_larger_than_the_dataset_holds_it_all(made_up: Any) -> None:
+    ds = made_up(rows=1000, side=64, memory="256MiB")
+    for size in (1001, 10**6, np.int64(10**12), 10**30):
+        batches = ds.batches(size, shuffle=True)
+        assert [b.rows for b in batches] == [1000]
+        assert len(batches) == 1
+        assert len(ds.batches(size, drop_last=True)) == 0
+
+
+def test_numbers_that_are_none_are_refused(made_up: Any) -> None:
+    ds = made_up(rows=10)
+    for bad in (1.5, 2.0, True, np.True_, "a", None, [3], np.float64(2)):
+        with pytest.raises(TypeError, match="batch_size="):
+            ds.batches(bad)
+    for name in ("seed", "epoch", "position"):
+        with pytest.raises(TypeError, match=f"{name}=1.5; give a whole number"):
+            ds.batches(2, **{name: 1.5})
+    for bad in (-1, 0, np.int64(0)):
+        with pytest.raises(ValueError, match="batch_size="):
+            ds.batches(bad)
+    for bad in ("on", 2, [], None):
+        with pytest.raises(ValueError, match="shuffle="):
+            ds.batches(2, shuffle=bad)
+    assert [b.rows for b in ds.batches(np.uint8(4))] == [4, 4, 2]
+    for options in ({"threads": 1.5}, {"memory": 1.5}, {"memory": True}, {"release": "1"}):
+        with pytest.raises(TypeError, match="give a whole number"):
+            astropile.open("nowhere", **options)
+
+
+def test_a_closed_dataset_ends_streams_at_once(made_up: Any) -> None:
+    ds = made_up(rows=1000, columns=["row"])
+    stream = iter(ds.batches(100))
+    first = next(stream)
+    ds.close()
+    with pytest.raises(astropile.FeedError, match="the dataset is closed"):
+        next(stream)
+    assert list(stream) == []
+    assert first["row"].tolist() == list(range(100))
+    with pytest.raises(astropile.FeedError, match="the dataset is closed"):
+        ds.batches(100).__iter__()
 
 
 def test_a_closed_dataset_refuses_and_its_arrays_stay(made_up: Any) -> None:
