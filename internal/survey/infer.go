@@ -221,7 +221,11 @@ func (n *inference) columns(g *merger) {
 func (n *inference) sound(s *source) bool {
 	switch {
 	case s.err != nil:
-		n.problem("%s: %q: %v; leave it out (drop: [%s])", s.errWhere, s.key, s.err, s.key)
+		where := s.errWhere + ": "
+		if strings.Contains(s.err.Error(), where) {
+			where = "" // the reader named the file
+		}
+		n.problem("%s%q: %v; leave it out (drop: [%s])", where, s.key, s.err, s.key)
 	case s.clash != "":
 		n.problem("%q is %s, and no type holds both; leave it out (drop: [%s]), or give the columns with a dtype: for it", s.key, s.clash, s.key)
 	case s.unitClash != "":
