@@ -1,9 +1,7 @@
 """make bench-local: what reading and importing reach on this machine, beside raw reads and other loaders.
 
-One synthetic set of float32 images [4,96,96] is written in every format that is compared, all of it in the page cache. A cell
-is one process that measures one thing and prints one line of JSON. In every block each cell runs once, in shuffled order;
-ratios are taken inside a block, and their median counts. Before that every cell runs once to give a digest of all its
-values; one that differs from what pyarrow or h5py says makes its rows INVALID.
+One synthetic set of float32 images [4,96,96] is written in every format that is compared, all of it in the page cache. How
+cells are run and compared, runner.py says; what values are, pyarrow or h5py.
 
 Writes bench/out/local.json (the table), local-machine.json (versions, machine) and local-cells.json (every repeat).
 """
@@ -12,55 +10,16 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
-import random
-import re
 import shutil
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import table
+from runner import HERE, PEERS, ROOT, Cell, Row, Runner, parse_size, say, start
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-PEERS = HERE / "peers"
 IMAGE = 4 * 96 * 96 * 4  # bytes of a row
-TIMEOUT = 300  # seconds a cell may take
-COLD = 0.02  # share of a cell's bytes that the disk may give before it counts as cold
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One process, run once a block.
-
-    Cells with the same ``truth`` deliver the same rows. ``needs`` are the files of prepare.py that it reads. ``makes`` is
-    removed before and after. A ``program`` prints no result: its whole life is timed.
-    """
-
-    command: tuple[str, ...]
-    needs: tuple[str, ...]
-    truth: str = ""
-    one_core: bool = False
-    makes: Path | None = None
-    program: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the table: the rate of the cell ``over`` divided by that of ``under``."""
-
-    name: str
-    at_least: float
-    over: str
-    under: str
 
 
 ROWS = (
@@ -82,19 +41,6 @@ ROWS = (
     Row("payload / bytes of shards", 0.97, "payload", "stored"),
 )
 FLOOR = Row("A/A: control / control again", 0.0, "control", "control-again")
-
-
-def say(text: str) -> None:
-    """Progress goes to stderr, the table to stdout."""
-    print(text, file=sys.stderr, flush=True)
-
-
-def parse_size(text: str) -> int:
-    """Bytes of 1GiB, 512MiB or 1048576."""
-    found = re.fullmatch(r"(\d+)(KiB|MiB|GiB)?", text)
-    if not found:
-        raise SystemExit(f"--size {text}: give a size such as 1GiB or 512MiB")
-    return int(found[1]) << {None: 0, "KiB": 10, "MiB": 20, "GiB": 30}[found[2]]
 
 
 def cells(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Cell]:
@@ -124,6 +70,9 @@ def cells(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Cell]
 
     def py(script: Path, *more: str | Path) -> tuple[str, ...]:
         return (sys.executable, str(script), "--batch", str(args.batch), "--warm", warm, *common, *map(str, more))
+
+    def made(folder: Path) -> tuple[str, ...]:
+        return (sys.executable, str(PEERS / "shards.py"), str(folder), "--loose")
 
     parquet = [work / "parquet" / f"{k}.parquet" for k in range(4)]
     theirs = (work / "parquet", "--cache", work / "parquet-cache")
@@ -181,12 +130,20 @@ def cells(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Cell]
             "slabs",
             one_core=True,
         ),
-        "import": Cell(import_, ("images", "npy", "survey"), "survey", makes=work / "imported", program=True),
+        "import": Cell(
+            import_,
+            ("images", "npy", "survey"),
+            "survey",
+            makes=work / "imported",
+            judge=made(work / "imported"),
+            program=True,
+        ),
         "import-peer": Cell(
             (sys.executable, str(HERE / "import_peer.py"), str(survey), str(work / "imported-peer")),
             ("images", "npy", "survey"),
             "survey",
             makes=work / "imported-peer",
+            judge=made(work / "imported-peer"),
         ),
     }
 
@@ -201,53 +158,8 @@ def truths(work: Path) -> dict[str, tuple[str, ...]]:
     }
 
 
-FIRST = {"slabs": ("h5py-decode", "h5py"), "singles": ("raw-singles",)}  # cells whose digest is the truth of others
-
-
-class CellError(Exception):
-    """A cell that gave no result."""
-
-
-def start(command: Iterable[str], binary: Path, one_core: bool = False) -> tuple[str, dict[str, Any]]:
-    """Runs a process to its end; gives its output, and time, peak memory and bytes read from disk by it and its children."""
-    env = {**os.environ, "ASTROPILE_BIN": str(binary), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = list(command)
-    if one_core:
-        command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), *command]
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        begin = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out, stderr=err, env=env)
-        late = threading.Timer(TIMEOUT, process.kill)
-        late.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begin
-        process.returncode = os.waitstatus_to_exitcode(status)
-        late.cancel()
-        out.seek(0)
-        err.seek(0)
-        if process.returncode:
-            words = err.read().decode(errors="replace").strip().splitlines()[-3:]
-            raise CellError(" | ".join(words) or f"ended with {process.returncode} after {seconds:.0f} s")
-        return out.read().decode(), {"wall": seconds, "maxrss": usage.ru_maxrss * 1024, "disk": usage.ru_inblock * 512}
-
-
-class Bench:
+class Bench(Runner):
     """One run."""
-
-    def __init__(self, work: Path, binary: Path, args: argparse.Namespace) -> None:
-        self.work, self.binary, self.args = work, binary, args
-        self.all = cells(work, binary, args)
-        only = [o.lower() for o in args.only]
-        self.rows = [r for r in ROWS if not only or any(o in r.name.lower() or o in (r.over, r.under) for o in only)]
-        if not self.rows:
-            raise SystemExit(f"--only {' '.join(args.only)}: no row has such a name or cell")
-        names = {n for r in self.rows for n in (r.over, r.under)} - {"stored"}
-        if "control" in names:
-            names.add(FLOOR.under)
-        self.names = sorted(names)
-        self.results: dict[str, list[dict[str, Any]]] = {}
-        self.invalid: dict[str, str] = {}
-        self.truth: dict[str, dict[str, Any]] = {}
 
     def prepare(self) -> None:
         """Writes what the chosen cells read. Another program or size makes new data."""
@@ -259,8 +171,7 @@ class Bench:
         self.work.mkdir(parents=True, exist_ok=True)
         mark.write_text(key)
         order = ["images", "rgb", "zstd", "npy", "parquet", "parquet-cache", "ours-cache", "gzip", "shuffle", "survey"]
-        wanted = {what for name in self.names for what in self.all[name].needs}
-        for what in sorted(wanted, key=order.index):
+        for what in self.wanted(order):
             begin = time.perf_counter()
             start(
                 (
@@ -278,104 +189,6 @@ class Bench:
             if (spent := time.perf_counter() - begin) > 1.5:
                 say(f"  wrote {what}: {spent:.0f} s")
         os.sync()
-
-    def run(self, name: str, *more: str) -> dict[str, Any]:
-        """Runs a cell once."""
-        cell = self.all[name]
-        if cell.makes:
-            shutil.rmtree(cell.makes, ignore_errors=True)
-        out, life = start((*cell.command, *more), self.binary, cell.one_core)
-        if cell.program:
-            # The files' images are what either import is measured by.
-            size = self.truth[cell.truth]["all_bytes"]
-            return {
-                "seconds": [life["wall"]],
-                "bytes": size,
-                "gbs": size / life["wall"] / 1e9,
-                "peak": life["maxrss"],
-                **life,
-            }
-        return {**json.loads(out.strip().splitlines()[-1]), **life}
-
-    def clean(self, name: str) -> None:
-        """Removes what a cell wrote and waits for the disk, so that the next cell has it to itself."""
-        if made := self.all[name].makes:
-            shutil.rmtree(made, ignore_errors=True)
-            os.sync()
-
-    def check(self) -> None:
-        """Every cell once, for its digest; this brings all files into the page cache too."""
-        wanted = {self.all[n].truth for n in self.names} - {""}
-        for name, command in truths(self.work).items():
-            if name in wanted:
-                self.truth[name] = {
-                    "by": "pyarrow" if name != "survey" else "h5py",
-                    **json.loads(start((*command, "--check"), self.binary)[0]),
-                }
-        first = [n for names in FIRST.values() for n in names if n in self.names]
-        for name in [*first, *(n for n in self.names if n not in first)]:
-            cell = self.all[name]
-            if not cell.truth:
-                continue
-            try:
-                got = self.digest(name)
-            except CellError as e:
-                self.invalid[name] = str(e)
-                continue
-            truth = self.truth.setdefault(cell.truth, {"by": name, **got})
-            if differ := [k for k in ("rows", "sum", "digest") if got[k] != truth[k]]:
-                self.invalid[name] = f"{', '.join(differ)} of the values differ from what {truth['by']} gives"
-        for name, why in self.invalid.items():
-            say(f"  INVALID {name}: {why}")
-
-    def digest(self, name: str) -> dict[str, Any]:
-        """Rows, sum and digest of what a cell delivers, or of what it wrote, as pyarrow reads it."""
-        cell = self.all[name]
-        if not cell.makes:
-            return self.run(name, "--check")
-        self.run(name)
-        judge = (sys.executable, str(PEERS / "shards.py"), str(cell.makes), "--loose", "--check")
-        got = json.loads(start(judge, self.binary)[0])
-        self.clean(name)
-        return got
-
-    def measure(self) -> None:
-        """The blocks."""
-        for block in range(self.args.repeats):
-            begin = time.perf_counter()
-            order = list(self.names)
-            random.Random(f"{self.args.seed} {block}").shuffle(order)
-            for name in order:
-                if name in self.invalid:
-                    continue
-                try:
-                    got = self.run(name)
-                except CellError as e:
-                    self.invalid[name] = f"block {block + 1}: {e}"
-                    continue
-                finally:
-                    self.clean(name)
-                got["block"] = block
-                self.results.setdefault(name, []).append(got)
-                truth = self.truth.get(self.all[name].truth, {})
-                if differ := [
-                    k
-                    for k in ("rows", "sum")
-                    if k in got and self.all[name].truth not in ("", "singles", "survey") and got[k] != truth[k]
-                ]:
-                    self.invalid[name] = (
-                        f"block {block + 1}: {', '.join(differ)} of the values differ from what {truth['by']} gives"
-                    )
-                if got["disk"] > COLD * got["bytes"] and not self.all[name].makes:
-                    got["cold"] = True
-            say(f"  block {block + 1} of {self.args.repeats}: {time.perf_counter() - begin:.0f} s")
-
-    def pairs(self, row: Row) -> list[float]:
-        """The ratio of every block that both cells ended."""
-        if row.under == "stored":
-            return [r["payload"] / r["stored"] for r in self.results.get(row.over, [])]
-        under = {r["block"]: r["gbs"] for r in self.results.get(row.under, [])}
-        return [r["gbs"] / under[r["block"]] for r in self.results.get(row.over, []) if r["block"] in under]
 
 
 def main() -> int:
@@ -409,7 +222,18 @@ def main() -> int:
         p.error("--repeats is at least 1")
     work = Path(os.environ.get("BENCH_DIR", ROOT / ".cache" / "bench")).resolve()
     begin = time.perf_counter()
-    b = Bench(work, args.binary.resolve(), args)
+    binary = args.binary.resolve()
+    b = Bench(
+        work,
+        binary,
+        args,
+        cells(work, binary, args),
+        ROWS,
+        truths(work),
+        first=("h5py-decode", "h5py", "raw-singles"),
+        apart=("singles", "raw-singles"),
+        floor=FLOOR,
+    )
     about = table.machine(work, b.binary, args)
     say(f"preparing {args.size} of images in the formats of all loaders")
     b.prepare()
@@ -419,10 +243,7 @@ def main() -> int:
     b.measure()
     about["load_at_end"] = os.getloadavg()
     about["seconds"] = round(time.perf_counter() - begin)
-    lines = [
-        table.line(r.name, r.at_least, b.pairs(r), [b.invalid[n] for n in (r.over, r.under) if n in b.invalid])
-        for r in b.rows
-    ]
+    lines = b.lines()
     table.show(lines, b.results, b.invalid, table.summary(b.pairs(FLOOR)))
     table.write(args.out, "local", lines, about, {"cells": b.results, "invalid": b.invalid, "truth": b.truth})
     return 1 if b.invalid else 0

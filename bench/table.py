@@ -36,14 +36,16 @@ def summary(values: Sequence[float]) -> dict[str, Any] | None:
     }
 
 
-def line(name: str, at_least: float, ratios: Sequence[float], invalid: Sequence[str] = ()) -> dict[str, Any]:
-    """One line of the table. Without valid values it has none, and is not ok."""
+def line(
+    name: str, at_least: float, ratios: Sequence[float], invalid: Sequence[str] = (), unit: str = "ratio"
+) -> dict[str, Any]:
+    """One line of the table, in its unit. Without valid values it has none, and is not ok; a goal of 0 is none."""
     s = None if invalid else summary(ratios)
     value = None if s is None else round(s["median"], 4)
     return {
         "name": name,
         "value": value,
-        "unit": "ratio",
+        "unit": unit,
         "at_least": at_least,
         "ok": value is not None and value >= at_least,
         "summary": s,
@@ -59,7 +61,7 @@ def show(
 ) -> None:
     """Prints rates and peak memory of the cells, then the table."""
     wide = max(len(n) for n in [*results, "cell"])
-    print(f"{'cell':{wide}}     GB/s    (least  most)   peak MiB")
+    print(f"{'cell':{wide}}     GB/s    (least  most)   peak MiB  own MiB")
     for name in sorted(results, key=lambda n: -statistics.median(r["gbs"] for r in results[n])):
         rates = [r["gbs"] for r in results[name]]
         note = (
@@ -70,23 +72,25 @@ def show(
             else ""
         )
         rate = f"{statistics.median(rates):8.3f}  ({min(rates):6.3f} {max(rates):6.3f})" if max(rates) else " " * 25
-        print(f"{name:{wide}} {rate}  {max(r['peak'] for r in results[name]) / 2**20:8.0f}{note}")
+        anon = max(r.get("peak_anon", 0) for r in results[name])
+        own = f"{anon / 2**20:9.0f}" if anon else " " * 9
+        print(f"{name:{wide}} {rate}  {max(r['peak'] for r in results[name]) / 2**20:8.0f}{own}{note}")
     if floor:
         print(
             f"\nA/A: two equal controls differ by a factor of {floor['min']:.2f} to {floor['max']:.2f} (median {floor['median']:.2f})"
         )
     wide = max(len(x["name"]) for x in lines)
-    print(f"\n{'ratio':{wide}}    value  at least       95 % interval")
+    print(f"\n{'':{wide}}    value  unit    at least       95 % interval")
     for x in lines:
+        goal = f"{x['unit']:7} {x['at_least']:8.2f}" if x["at_least"] else f"{x['unit']:7}        -"
         if x["invalid"]:
-            print(f"{x['name']:{wide}}  INVALID  {x['at_least']:8.2f}       {x['invalid'][0][:100]}")
+            print(f"{x['name']:{wide}}  INVALID  {goal}       {x['invalid'][0][:100]}")
         elif x["summary"] is None:
-            print(f"{x['name']:{wide}}     none  {x['at_least']:8.2f}")
+            print(f"{x['name']:{wide}}     none  {goal}")
         else:
             s = x["summary"]
-            print(
-                f"{x['name']:{wide}} {x['value']:8.3f}  {x['at_least']:8.2f}  {'ok ' if x['ok'] else 'LOW'}  {s['low']:.3f} to {s['high']:.3f}"
-            )
+            verdict = ("ok " if x["ok"] else "LOW") if x["at_least"] else "   "
+            print(f"{x['name']:{wide}} {x['value']:8.3f}  {goal}  {verdict}  {s['low']:.3f} to {s['high']:.3f}")
 
 
 def write(out: Path, name: str, lines: Sequence[dict[str, Any]], about: dict[str, Any], raw: dict[str, Any]) -> None:
@@ -107,7 +111,7 @@ def write(out: Path, name: str, lines: Sequence[dict[str, Any]], about: dict[str
 def machine(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Versions and machine, without names of hosts, people or folders."""
     versions = {"python": platform.python_version()}
-    for package in ("numpy", "pyarrow", "h5py", "datasets", "astropy-healpix"):
+    for package in ("numpy", "pyarrow", "h5py", "hdf5plugin", "astropy", "datasets", "astropy-healpix"):
         versions[package] = importlib.metadata.version(package)
     versions["astropile"] = _said([str(binary), "--version"]).removeprefix("astropile version ").strip()
     versions["go"] = next((w for w in _said(["go", "version"]).split() if re.match(r"go\d", w)), "unknown")
@@ -128,9 +132,7 @@ def machine(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Any
             "last_level_cache": _text("/sys/devices/system/cpu/cpu0/cache/index3/size").strip() or None,
             "filesystem": _filesystem(work),
         },
-        "options": {
-            k: getattr(args, k) for k in ("size", "repeats", "seed", "threads", "batch", "go_batch", "go_slots", "only")
-        },
+        "options": {k: v for k, v in vars(args).items() if isinstance(v, (int, str, list))},
         "load_at_start": os.getloadavg(),
     }
 

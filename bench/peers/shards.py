@@ -27,8 +27,9 @@ def main() -> None:
     p.add_argument("--hdf5", action="store_true")
     args = p.parse_args()
     args.check, args.warm = True, 0
-    found: dict[str, int] = {}
+    found: dict[str, object] = {}
     if args.hdf5:
+        found["by"] = "h5py"
         files = sorted(args.folder.rglob("*.hdf5"))
         with_arrays = [h5py.File(f, "r") for f in files]
         found["all_bytes"] = sum(d.size * d.dtype.itemsize for f in with_arrays for d in f.values())

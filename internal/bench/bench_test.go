@@ -6,9 +6,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"astropile/internal/catalog"
@@ -191,5 +193,59 @@ func TestCellsRefuseWhatTheyCannotMeasure(t *testing.T) {
 		if err := f(); !errors.Is(err, ErrCell) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// everyVector is five rows of every kind of column, the same for every call.
+func everyVector(lo, hi int64) *catalog.Batch {
+	cols := []catalog.Column{
+		{Name: "t", Kind: catalog.Tensor, DType: catalog.Float32, Shape: []int{2}},
+		{Name: "s", Kind: catalog.Scalar, DType: catalog.String},
+		{Name: "l", Kind: catalog.List, DType: catalog.Int16},
+		{Name: "w", Kind: catalog.List, DType: catalog.String},
+		{Name: "g", Kind: catalog.Struct, Members: []catalog.Column{{Name: "m", Kind: catalog.List, DType: catalog.Float64}}},
+	}
+	n := int(hi - lo)
+	t, s, l, w, m := &catalog.Vector{Rows: n}, &catalog.Vector{Rows: n, Offsets: []int64{0}}, &catalog.Vector{Rows: n, Offsets: []int64{0}}, &catalog.Vector{Rows: n, Offsets: []int64{0}, StrOffsets: []int64{0}}, &catalog.Vector{Rows: n, Offsets: []int64{0}}
+	for i := lo; i < hi; i++ {
+		text := strings.Repeat("x", int(i))
+		t.Data = binary.LittleEndian.AppendUint64(t.Data, uint64(i)*77)
+		s.Data = append(s.Data, text...)
+		s.Offsets = append(s.Offsets, int64(len(s.Data)))
+		for k := range i {
+			l.Data = append(l.Data, byte(k), byte(i))
+			w.Data = append(w.Data, text...)
+			w.StrOffsets = append(w.StrOffsets, int64(len(w.Data)))
+			m.Data = binary.LittleEndian.AppendUint64(m.Data, uint64(k+i))
+		}
+		l.Offsets = append(l.Offsets, int64(len(l.Data)/2))
+		w.Offsets = append(w.Offsets, int64(len(w.StrOffsets)-1))
+		m.Offsets = append(m.Offsets, int64(len(m.Data)/8))
+	}
+	return &catalog.Batch{Columns: cols, Vectors: []*catalog.Vector{t, s, l, w, {Rows: n, Members: []*catalog.Vector{m}}}, Rows: n}
+}
+
+func TestAColumnsDigestDoesNotDependOnItsRuns(t *testing.T) {
+	o := Options{Threads: 1, Batch: 1, Slots: 1, Passes: 2, Check: true}
+	var want digest
+	for i := range 7 {
+		// What a program that reads one row at a time would do.
+		b := everyVector(int64(i), int64(i)+1)
+		for _, data := range [][]byte{b.Vectors[0].Data, b.Vectors[1].Data, b.Vectors[2].Data, b.Vectors[3].Data, b.Vectors[4].Members[0].Data} {
+			want.rows += uint64(crc32.ChecksumIEEE(data))
+		}
+	}
+	for step := int64(1); step < 9; step++ {
+		r, err := Columns(t.Context(), o, 7, step, func(_ context.Context, lo, hi int64) (*catalog.Batch, error) { return everyVector(lo, hi), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Rows != 7 || r.Bytes != 7*8+21+2*21+91+8*21 || *r.Digest != want.rows {
+			t.Errorf("runs of %d: %+v, digest %d, want %d", step, r, *r.Digest, want.rows)
+		}
+	}
+	short := func(_ context.Context, lo, hi int64) (*catalog.Batch, error) { return everyVector(lo, hi-1), nil }
+	if _, err := Columns(t.Context(), o, 7, 2, short); !errors.Is(err, ErrCell) {
+		t.Errorf("a row too few: %v", err)
 	}
 }
