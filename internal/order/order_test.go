@@ -105,7 +105,7 @@ func TestAnEpochServesManyGoroutines(t *testing.T) {
 func TestWithoutShufflingBatchesAreContiguous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counts, _ := drawLayout(t)
-		l, err := NewLayout(counts, Defaults(100, 100, false, 0).With(ShuffleOff))
+		l, err := NewLayout(counts, Defaults(100, 100, 100, false, 0).With(ShuffleOff))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +320,7 @@ func TestDefaultsFollowTheSizeOfRows(t *testing.T) {
 		{"few scalars", 1_000_000, 1, true, 40_000, Params{Lanes: 960, Window: 16, Block: 16}},
 		{"fewest scalars", 500, 1, true, 40_000, Params{Lanes: 960, Window: 1, Block: 1}},
 	} {
-		if got := Defaults(c.rows, c.stored, c.scalar, c.group); got != c.want {
+		if got := Defaults(c.rows, c.rows, c.stored, c.scalar, c.group); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

@@ -79,10 +79,10 @@ const (
 	lanesBlocks = 64 // blocks a lane holds at least, before blocks are made smaller
 )
 
-// Defaults returns the parameters for a selection of rows whose release stores storedBytes, all columns, for them. It depends on nothing
+// Defaults returns the parameters for a selection of rows of a release that stores storedBytes, all columns, for all its rows. It depends on nothing
 // that a later run could change. Blocks are about 1 MiB, and smaller where a small set would leave a lane fewer than 64 of them; the smallest sets become uniform by row.
 // Where only scalars are read, a block is rowsPerGroup, the rows of a row group of 4 MiB, as long as every lane holds at least one such block.
-func Defaults(rows, storedBytes uint64, scalarOnly bool, rowsPerGroup uint64) Params {
+func Defaults(rows, all, storedBytes uint64, scalarOnly bool, rowsPerGroup uint64) Params {
 	spread := rows / (lanesBlocks * DefaultLanes)
 	if scalarOnly {
 		n := min(max(rowsPerGroup, 1), maxParam)
@@ -92,7 +92,7 @@ func Defaults(rows, storedBytes uint64, scalarOnly bool, rowsPerGroup uint64) Pa
 		return Params{Lanes: DefaultLanes, Window: n, Block: n}
 	}
 	n := min(blockRows, spread)
-	if hi, lo := bits.Mul64(blockBytes, rows); storedBytes > 0 && hi < storedBytes {
+	if hi, lo := bits.Mul64(blockBytes, all); storedBytes > 0 && hi < storedBytes {
 		fit, _ := bits.Div64(hi, lo, storedBytes)
 		n = min(n, fit)
 	}

@@ -27,8 +27,8 @@ type columnPlan struct {
 // filling is one batch on its way into a slot: first the chunks of the columns that vary in size are gathered, then
 // the layout is made and the slot grown, then every column is written.
 type filling struct {
-	set    *Set
-	refs   []ref
+	view   *View
+	refs   [][]ref // of each side
 	slot   Slot
 	layout *Layout
 	plans  []columnPlan
@@ -58,15 +58,15 @@ type worker struct {
 }
 
 // start readies the first stage. The filling can then be worked on by any number of goroutines.
-func (f *filling) start(s *Set, refs []ref, slot Slot) {
-	f.set, f.refs, f.slot = s, refs, slot
+func (f *filling) start(v *View, refs [][]ref, slot Slot) {
+	f.view, f.refs, f.slot = v, refs, slot
 	f.layout, f.err, f.stage, f.next, f.running = nil, nil, 0, 0, 0
 	f.done = make(chan struct{})
 	f.tasks = f.tasks[:0]
 	if f.plans == nil {
-		f.plans = make([]columnPlan, len(s.stored))
+		f.plans = make([]columnPlan, len(v.columns))
 	}
-	for k := range s.stored {
+	for k := range v.columns {
 		f.tasks = append(f.tasks, task{column: k, gather: true})
 	}
 }
@@ -118,7 +118,7 @@ func (f *filling) run(ctx context.Context, w *worker, t task) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	tensor := f.set.stored[t.column].Kind == catalog.Tensor
+	tensor := f.view.columns[t.column].Kind == catalog.Tensor
 	switch {
 	case t.gather && tensor:
 		return f.findConstant(ctx, t.column)
@@ -131,17 +131,28 @@ func (f *filling) run(ctx context.Context, w *worker, t task) error {
 	return nil
 }
 
+// rows is the number of rows of the batch.
+func (f *filling) rows() int { return len(f.refs[0]) }
+
+// column gives the places of a column's rows, and the side they are on.
+func (f *filling) column(k int) ([]ref, *side) {
+	on := f.view.on[k]
+	return f.refs[on], &f.view.sides[on]
+}
+
 // findConstant finds out whether all rows of the batch share one value.
 func (f *filling) findConstant(ctx context.Context, k int) error {
 	p := &f.plans[k]
 	p.constant = classVaries
 	class, last := int32(classUnknown), -1
-	for i := range f.refs {
-		if f.refs[i].shard == last {
+	refs, sd := f.column(k)
+	for i := range refs {
+		if refs[i].shard == last {
 			continue
 		}
-		last = f.refs[i].shard
-		c, err := f.set.classIn(ctx, k, last)
+		last = refs[i].shard
+		set, shard := sd.at(last)
+		c, err := set.classIn(ctx, f.view.local[k], shard)
 		if err != nil {
 			return f.named(k, err)
 		}
@@ -160,20 +171,22 @@ func (f *filling) named(k int, err error) error {
 	if isCancel(err) {
 		return err
 	}
-	return fmt.Errorf("column %q: %w", f.set.columns[k].Name, err)
+	return fmt.Errorf("column %q: %w", f.view.columns[k].Name, err)
 }
 
 // gather finds the decoded chunk of every row.
 func (f *filling) gather(ctx context.Context, k int) error {
-	s := f.set
+	refs, sd := f.column(k)
+	local := f.view.local[k]
 	p := &f.plans[k]
 	p.constant = classVaries
-	if cap(p.rows) < len(f.refs) {
-		p.rows = make([]gathered, len(f.refs))
+	if cap(p.rows) < len(refs) {
+		p.rows = make([]gathered, len(refs))
 	}
-	p.rows = p.rows[:len(f.refs)]
+	p.rows = p.rows[:len(refs)]
 	var v *catalog.Vector
-	shard, lo, hi := -1, int64(0), int64(0)
+	var s *Set
+	last, shard, lo, hi := -1, -1, int64(0), int64(0)
 	var o *openShard
 	release := func() {
 		if o != nil {
@@ -182,23 +195,24 @@ func (f *filling) gather(ctx context.Context, k int) error {
 		}
 	}
 	defer release()
-	for i := range f.refs {
-		r := &f.refs[i]
-		if r.shard != shard || r.row < lo || r.row >= hi {
-			if r.shard != shard {
+	for i := range refs {
+		r := &refs[i]
+		if r.shard != last || r.row < lo || r.row >= hi {
+			if r.shard != last {
 				release()
+				last = r.shard
+				s, shard = sd.at(last)
 				var err error
-				if o, err = s.open.acquire(ctx, r.shard); err != nil {
+				if o, err = s.open.acquire(ctx, shard); err != nil {
 					return f.named(k, err)
 				}
-				shard = r.shard
 			}
 			g := o.r.GroupOf(r.row)
 			info := o.r.Groups()[g]
 			lo, hi = info.First, info.First+info.Rows
 			var err error
-			v, err = s.chunks.get(ctx, chunkKey{shard, k, g}, func(ctx context.Context) (*catalog.Vector, error) {
-				return o.cols[k].ReadVector(ctx, lo, hi)
+			v, err = s.chunks.get(ctx, chunkKey{shard, local, g}, func(ctx context.Context) (*catalog.Vector, error) {
+				return o.cols[local].ReadVector(ctx, lo, hi)
 			})
 			if err != nil {
 				return f.named(k, fmt.Errorf("shard %s, rows %d to %d: %w", s.shards[shard].Path, lo, hi-1, err))
@@ -211,8 +225,8 @@ func (f *filling) gather(ctx context.Context, k int) error {
 
 // place makes the layout, grows the slot and readies the second stage.
 func (f *filling) place() ([]task, error) {
-	s := f.set
-	l := &Layout{Rows: len(f.refs), Columns: make([]Section, len(s.columns))}
+	v, rows := f.view, f.rows()
+	l := &Layout{Rows: rows, Columns: make([]Section, len(v.columns))}
 	end := int64(0)
 	room := func(n int64, align int64) Span {
 		end = (end + align - 1) &^ (align - 1)
@@ -221,8 +235,8 @@ func (f *filling) place() ([]task, error) {
 		return sp
 	}
 	var tasks []task
-	for k := range s.columns {
-		c := &s.columns[k]
+	for k := range v.columns {
+		c := &v.columns[k]
 		sec := &l.Columns[k]
 		if c.Kind != catalog.Tensor {
 			f.sections(sec, c, f.plans[k].rows, func(v *catalog.Vector) *catalog.Vector { return v }, room)
@@ -230,17 +244,17 @@ func (f *filling) place() ([]task, error) {
 			continue
 		}
 		rb := c.RowBytes()
-		*sec = newSection(c, len(f.refs))
+		*sec = newSection(c, rows)
 		if f.plans[k].constant != classVaries {
 			sec.Constant = true
 			sec.Values = room(int64(rb), PageSize)
 			tasks = append(tasks, task{column: k, hi: 1})
 			continue
 		}
-		sec.Values = room(int64(rb)*int64(len(f.refs)), PageSize)
+		sec.Values = room(int64(rb)*int64(rows), PageSize)
 		step := max(1, runBytes/rb)
-		for lo := 0; lo < len(f.refs); lo += step {
-			tasks = append(tasks, task{column: k, lo: lo, hi: min(lo+step, len(f.refs))})
+		for lo := 0; lo < rows; lo += step {
+			tasks = append(tasks, task{column: k, lo: lo, hi: min(lo+step, rows)})
 		}
 	}
 	const maxSlot = 1 << 46
@@ -312,25 +326,28 @@ func (f *filling) sections(sec *Section, c *catalog.Column, rows []gathered, mem
 
 // readTensor reads a run of rows of a tensor column straight into the slot.
 func (f *filling) readTensor(ctx context.Context, w *worker, t task) error {
-	s := f.set
+	v := f.view
+	refs, sd := f.column(t.column)
+	local := v.local[t.column]
 	sec := &f.layout.Columns[t.column]
-	rb := s.stored[t.column].RowBytes()
+	rb := v.columns[t.column].RowBytes()
 	dst := f.slot.Bytes()[sec.Values.Off : sec.Values.Off+sec.Values.Len]
 	if sec.Constant {
-		copy(dst, s.values.of(f.plans[t.column].constant))
+		copy(dst, v.values.of(f.plans[t.column].constant))
 		return nil
 	}
 	for lo := t.lo; lo < t.hi; {
-		shard := f.refs[lo].shard
+		numbered := refs[lo].shard
 		hi := lo
 		w.rows = w.rows[:0]
-		for hi < t.hi && f.refs[hi].shard == shard {
-			w.rows = append(w.rows, f.refs[hi].row)
+		for hi < t.hi && refs[hi].shard == numbered {
+			w.rows = append(w.rows, refs[hi].row)
 			hi++
 		}
+		s, shard := sd.at(numbered)
 		part := dst[lo*rb : hi*rb]
-		if class := s.class[t.column][shard].Load(); class > 0 {
-			value := s.values.of(class)
+		if class := s.class[local][shard].Load(); class > 0 {
+			value := v.values.of(class)
 			for len(part) > 0 {
 				part = part[copy(part, value):]
 			}
@@ -341,7 +358,7 @@ func (f *filling) readTensor(ctx context.Context, w *worker, t task) error {
 		if err != nil {
 			return f.named(t.column, err)
 		}
-		err = o.cols[t.column].ReadRows(ctx, w.rows, part)
+		err = o.cols[local].ReadRows(ctx, w.rows, part)
 		s.open.release(o)
 		if err != nil {
 			if isCancel(err) {
@@ -356,7 +373,7 @@ func (f *filling) readTensor(ctx context.Context, w *worker, t task) error {
 
 // copyColumn writes a gathered column into the slot.
 func (f *filling) copyColumn(k int) {
-	copySection(f.slot.Bytes(), &f.layout.Columns[k], &f.set.columns[k], f.plans[k].rows, func(v *catalog.Vector) *catalog.Vector { return v })
+	copySection(f.slot.Bytes(), &f.layout.Columns[k], &f.view.columns[k], f.plans[k].rows, func(v *catalog.Vector) *catalog.Vector { return v })
 	clear(f.plans[k].rows) // chunks are the cache's to keep
 }
 
@@ -417,24 +434,34 @@ const inlineBytes = 1 << 20
 
 // Read fills a slot with the rows given by their dense numbers, in that order, repeats allowed.
 func (s *Set) Read(ctx context.Context, rows []int64, slot Slot) (*Layout, error) {
-	refs, err := s.locate(make([]ref, 0, len(rows)), rows)
-	if err != nil {
-		return nil, err
+	return s.view().Read(ctx, rows, slot)
+}
+
+// Read fills a slot with the rows given by their dense numbers, in that order, repeats allowed.
+func (v *View) Read(ctx context.Context, rows []int64, slot Slot) (*Layout, error) {
+	refs := make([][]ref, len(v.sides))
+	for _, r := range rows {
+		if r < 0 || r >= v.rows {
+			return nil, fmt.Errorf("%w: row %d; there are %d", ErrSelect, r, v.rows)
+		}
+		for i, at := range v.place(r) {
+			refs[i] = append(refs[i], at)
+		}
 	}
 	var f filling
-	f.start(s, refs, slot)
+	f.start(v, refs, slot)
 	bytes := int64(0)
-	for k := range s.stored {
-		bytes += int64(s.stored[k].RowBytes()) * int64(len(rows))
+	for k := range v.columns {
+		bytes += int64(v.columns[k].RowBytes()) * int64(len(rows))
 	}
-	if s.opt.Threads == 1 || bytes < inlineBytes {
+	if v.threads == 1 || bytes < inlineBytes {
 		w := &worker{}
 		for t, ok := f.take(); ok; t, ok = f.take() {
 			f.finish(f.run(ctx, w, t))
 		}
 		return f.layout, f.err
 	}
-	c := newCrew(ctx, s.opt.Threads)
+	c := newCrew(ctx, v.threads)
 	c.add(&f)
 	<-f.done
 	c.close()

@@ -8,12 +8,12 @@ import (
 	"path"
 	"runtime"
 	"slices"
-	"sort"
 	"strings"
 	"sync/atomic"
 
 	"astropile/internal/catalog"
 	"astropile/internal/order"
+	"astropile/internal/query"
 	"astropile/internal/shard"
 	"astropile/internal/source"
 )
@@ -46,6 +46,9 @@ type SetOptions struct {
 	Threads   int      // goroutines that read and decode; 0 is as many as the process may use
 	Memory    int64    // bytes for decoded columns and tails, slots not included; 0 is DefaultMemory
 	CheckCRC  bool     // compare every page read with its CRC; tensors are then no longer read straight into slots
+
+	Selection query.Selection // the rows that are wanted; the zero value takes all
+	Cache     string          // folder in which a host keeps what selections found; empty keeps nothing
 }
 
 // ReleaseInfo is one release of the dataset.
@@ -69,7 +72,7 @@ type Set struct {
 	latest  int
 	lastID  string
 	shards  []catalog.Shard // primary, in manifest order
-	before  []int64         // rows before each shard, and all rows at the end
+	before  []int64         // selected rows before each shard, and all at the end
 	stored  []catalog.Column
 	columns []catalog.Column // as renamed
 	digest  func([]byte) [32]byte
@@ -78,6 +81,9 @@ type Set struct {
 	chunks  *chunkCache
 	class   [][]atomic.Int32 // of each tensor column, by shard: see constants.go
 	values  *constantValues
+
+	selected  *query.Rows // nil where all rows are
+	digestSel string      // of the selection
 }
 
 // OpenSet opens a release. latest.json is only a hint where to look; every document is checked against the digest
@@ -97,6 +103,9 @@ func OpenSet(ctx context.Context, src source.Source, opt SetOptions) (*Set, erro
 		return nil, err
 	}
 	if err := s.selectColumns(opt.Columns); err != nil {
+		return nil, err
+	}
+	if err := s.selectRows(ctx); err != nil {
 		return nil, err
 	}
 	var err error
@@ -268,13 +277,17 @@ func (s *Set) selectColumns(sel []Select) error {
 // Close lets go of files and caches. No stream of the set may be left.
 func (s *Set) Close() error {
 	s.chunks.clear()
-	return s.open.close()
+	err := s.open.close()
+	if s.selected != nil {
+		err = errors.Join(err, s.selected.Close())
+	}
+	return err
 }
 
 // Columns describes the selected columns, renamed, in the order of the selection.
 func (s *Set) Columns() []catalog.Column { return slices.Clone(s.columns) }
 
-// Rows is the number of rows; dense row numbers go from 0 to Rows-1 in manifest order.
+// Rows is the number of selected rows; dense row numbers go from 0 to Rows-1 in manifest order.
 func (s *Set) Rows() int64 { return s.before[len(s.before)-1] }
 
 // Release is the release that is open.
@@ -307,13 +320,49 @@ func (s *Set) Releases(ctx context.Context) ([]ReleaseInfo, error) {
 	return nil, err
 }
 
-// Counts is the number of rows of each shard, as the order takes them.
+// Counts is the number of selected rows of each shard, as the order takes them.
 func (s *Set) Counts() []uint64 {
 	out := make([]uint64, len(s.shards))
 	for i := range s.shards {
-		out[i] = uint64(s.shards[i].Rows)
+		out[i] = uint64(s.before[i+1] - s.before[i])
 	}
 	return out
+}
+
+// Selected lists the rows of a shard that are selected, or nil where all are.
+func (s *Set) Selected(shard int) []int64 {
+	n := s.before[shard+1] - s.before[shard]
+	if s.selected == nil || n == s.shards[shard].Rows {
+		return nil
+	}
+	out := make([]int64, n)
+	for x := range out {
+		out[x] = s.selected.Row(shard, uint64(x))
+	}
+	return out
+}
+
+// SelectionDigest names the selected rows by what they are.
+func (s *Set) SelectionDigest() string { return s.digestSel }
+
+// selectRows finds the selected rows.
+func (s *Set) selectRows(ctx context.Context) error {
+	if !s.opt.Selection.Empty() {
+		var err error
+		s.selected, err = query.Select(ctx, query.Table{Release: s.release, ID: s.id, Shards: s.shards, Open: func(ctx context.Context, p string) (query.File, error) {
+			return s.src.Open(ctx, p)
+		}}, s.opt.Selection, query.Options{Threads: s.opt.Threads, Cache: s.opt.Cache})
+		if err != nil {
+			return err
+		}
+		for i, n := range s.selected.Counts() {
+			s.before[i+1] = s.before[i] + int64(n)
+		}
+		s.digestSel = s.selected.Digest()
+		return nil
+	}
+	s.digestSel = order.SelectionDigest(s.Counts(), nil)
+	return nil
 }
 
 // groupBytes is the size of the row groups that scalar data are shuffled by.
@@ -325,9 +374,12 @@ func (s *Set) Params(mode Mode, seed uint64) order.Params {
 	for i := range s.shards {
 		bytes += uint64(s.shards[i].Bytes)
 	}
-	rows := uint64(s.Rows())
+	all := uint64(0)
+	for i := range s.shards {
+		all += uint64(s.shards[i].Rows)
+	}
 	scalar := !slices.ContainsFunc(s.release.Dataset.Columns, func(c catalog.Column) bool { return c.Kind != catalog.Scalar })
-	p := order.Defaults(rows, bytes, scalar, groupBytes/max(1, bytes/max(rows, 1))).With(mode)
+	p := order.Defaults(uint64(s.Rows()), all, bytes, scalar, groupBytes/max(1, bytes/max(all, 1))).With(mode)
 	p.Seed = seed
 	return p
 }
@@ -336,19 +388,4 @@ func (s *Set) Params(mode Mode, seed uint64) order.Params {
 type ref struct {
 	shard int
 	row   int64
-}
-
-// locate turns dense row numbers into rows of shards.
-func (s *Set) locate(dst []ref, rows []int64) ([]ref, error) {
-	last := -1
-	for _, r := range rows {
-		if r < 0 || r >= s.Rows() {
-			return nil, fmt.Errorf("%w: row %d; there are %d", ErrSelect, r, s.Rows())
-		}
-		if last < 0 || r < s.before[last] || r >= s.before[last+1] {
-			last = sort.Search(len(s.shards), func(i int) bool { return s.before[i+1] > r })
-		}
-		dst = append(dst, ref{last, r - s.before[last]})
-	}
-	return dst, nil
 }

@@ -54,9 +54,9 @@ type Batch struct {
 
 // Stream reads batches ahead, in order, as far as its pool gives slots. Next is for one goroutine at a time.
 type Stream struct {
-	set    *Set
+	view   *View
 	opt    StreamOptions
-	layout *order.Layout
+	seq    sequence
 	pool   SlotPool
 	crew   *crew
 	ctx    context.Context
@@ -73,7 +73,7 @@ type Stream struct {
 }
 
 type recycle struct {
-	refs  []ref
+	refs  [][]ref
 	plans []columnPlan
 }
 
@@ -82,7 +82,12 @@ const maxAhead = 1 << 10
 
 // Stream starts to read. Options that do not fit are reported by Next. The caller closes the stream.
 func (s *Set) Stream(ctx context.Context, opt StreamOptions, pool SlotPool) *Stream {
-	st := &Stream{set: s, opt: opt, pool: pool, ready: make(chan *filling, maxAhead), ended: make(chan struct{})}
+	return s.view().Stream(ctx, opt, pool)
+}
+
+// Stream starts to read. Options that do not fit are reported by Next. The caller closes the stream.
+func (v *View) Stream(ctx context.Context, opt StreamOptions, pool SlotPool) *Stream {
+	st := &Stream{view: v, opt: opt, pool: pool, ready: make(chan *filling, maxAhead), ended: make(chan struct{})}
 	st.ctx, st.cancel = context.WithCancel(ctx)
 	if st.opt.World == 0 {
 		st.opt.World = 1
@@ -93,7 +98,7 @@ func (s *Set) Stream(ctx context.Context, opt StreamOptions, pool SlotPool) *Str
 		close(st.ended)
 		return st
 	}
-	st.crew = newCrew(st.ctx, s.opt.Threads)
+	st.crew = newCrew(st.ctx, v.threads)
 	go st.plan()
 	return st
 }
@@ -103,18 +108,18 @@ func (st *Stream) deal() order.Deal {
 }
 
 func (st *Stream) prepare() error {
-	p := st.set.Params(st.opt.Shuffle, st.opt.Seed)
+	p := st.view.params(st.opt.Shuffle, st.opt.Seed)
 	if st.opt.Params != nil {
 		p = *st.opt.Params
 	}
 	var err error
-	if st.layout, err = order.NewLayout(st.set.Counts(), p); err != nil {
+	if st.seq, err = st.view.seq(p); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if err := st.deal().Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	n := st.layout.Rows()
+	n := st.seq.Rows()
 	if st.opt.World == 1 && !st.opt.DropLast {
 		st.opt.Batch = int(min(uint64(st.opt.Batch), max(n, 1))) // what is planned for a batch, a larger one would never hold
 	}
@@ -129,22 +134,22 @@ func (st *Stream) prepare() error {
 	return nil
 }
 
-// Order is the layout of the order, as checkpoints take it, or nil where the options do not fit.
-func (st *Stream) Order() *order.Layout { return st.layout }
+// State is the checkpoint of a job that has taken all rows of an epoch up to a position. The stream's options have to fit (Next says whether).
+func (st *Stream) State(epoch, position uint64) State { return st.seq.State(epoch, position) }
 
 // plan decides which rows every batch holds and hands them to the crew, one slot at a time.
 func (st *Stream) plan() {
 	defer close(st.ended)
 	defer close(st.ready)
-	n := st.layout.Rows()
+	n := st.seq.Rows()
 	if n == 0 {
 		return
 	}
-	deal, lanes := st.deal(), st.layout.Params().Lanes
+	deal, lanes := st.deal(), st.seq.Lanes()
 	position := st.opt.Position
 	var places []order.Place
 	for e := st.opt.Epoch; st.opt.Epochs == 0 || e < st.opt.Epoch+uint64(st.opt.Epochs); e++ {
-		cursor := st.layout.Epoch(e).Cursor()
+		walk := st.seq.Walk(e)
 		for {
 			var next uint64
 			places, next = deal.Step(places[:0], lanes, n, position)
@@ -159,8 +164,8 @@ func (st *Stream) plan() {
 			f := st.filling()
 			f.epoch, f.position = e, next
 			f.last = deal.Steps(n, next) == 0
-			st.rowsOf(f, cursor, places)
-			f.start(st.set, f.refs, slot)
+			st.rowsOf(f, walk, places)
+			f.start(st.view, f.refs, slot)
 			st.crew.add(f)
 			select {
 			case st.ready <- f:
@@ -177,8 +182,14 @@ func (st *Stream) plan() {
 }
 
 // rowsOf fills in the rows of a step and which of them are there only for the count.
-func (st *Stream) rowsOf(f *filling, cursor *order.Cursor, places []order.Place) {
-	f.refs, f.valid = f.refs[:0], nil
+func (st *Stream) rowsOf(f *filling, walk func(dst [][]ref, position uint64), places []order.Place) {
+	f.valid = nil
+	if f.refs == nil {
+		f.refs = make([][]ref, len(st.view.sides))
+	}
+	for i := range f.refs {
+		f.refs[i] = f.refs[i][:0]
+	}
 	for i, p := range places {
 		if !p.Valid {
 			if st.opt.World == 1 {
@@ -191,8 +202,7 @@ func (st *Stream) rowsOf(f *filling, cursor *order.Cursor, places []order.Place)
 				}
 			}
 		}
-		r := cursor.At(places[i].Position)
-		f.refs = append(f.refs, ref{r.Shard, int64(r.Index)})
+		walk(f.refs, places[i].Position)
 	}
 }
 
