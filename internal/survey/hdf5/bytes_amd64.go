@@ -70,3 +70,20 @@ func unshuffle8AVX2(dst, src *byte, n, blocks int)
 //
 //go:noescape
 func adlerAVX2(b *byte, n int) (s1, s2 uint32)
+
+const transposeBlock = 64 // bytes transposed at a time
+
+// transposeBlocks does as many whole blocks as there are and gives the number of bytes done.
+func transposeBlocks(b []byte) (done int) {
+	blocks := len(b) / transposeBlock
+	if !cpu.X86.HasAVX2 || blocks == 0 {
+		return 0
+	}
+	transpose8AVX2(&b[0], blocks)
+	return blocks * transposeBlock
+}
+
+// transpose8AVX2 transposes the bits of each 8 bytes in blocks of 64 bytes.
+//
+//go:noescape
+func transpose8AVX2(b *byte, blocks int)

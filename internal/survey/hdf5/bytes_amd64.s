@@ -181,3 +181,65 @@ loopAdler:
 	MOVL         AX, s1+16(FP)
 	MOVL         BX, s2+20(FP)
 	RET
+
+// func transpose8AVX2(b *byte, blocks int)
+// In each 8 bytes: swaps of bits that are 7, 14 and 28 apart.
+TEXT ·transpose8AVX2(SB), NOSPLIT, $0-16
+	MOVQ         b+0(FP), DI
+	MOVQ         blocks+8(FP), CX
+	MOVQ         $0x00aa00aa00aa00aa, AX
+	VMOVQ        AX, X8
+	VPBROADCASTQ X8, Y8
+	MOVQ         $0x0000cccc0000cccc, AX
+	VMOVQ        AX, X9
+	VPBROADCASTQ X9, Y9
+	MOVQ         $0x00000000f0f0f0f0, AX
+	VMOVQ        AX, X10
+	VPBROADCASTQ X10, Y10
+
+loopBits:
+	VMOVDQU (DI), Y0
+	VMOVDQU 32(DI), Y3
+	VPSRLQ  $7, Y0, Y1
+	VPSRLQ  $7, Y3, Y4
+	VPXOR   Y0, Y1, Y1
+	VPXOR   Y3, Y4, Y4
+	VPAND   Y8, Y1, Y1
+	VPAND   Y8, Y4, Y4
+	VPSLLQ  $7, Y1, Y2
+	VPSLLQ  $7, Y4, Y5
+	VPXOR   Y1, Y0, Y0
+	VPXOR   Y4, Y3, Y3
+	VPXOR   Y2, Y0, Y0
+	VPXOR   Y5, Y3, Y3
+	VPSRLQ  $14, Y0, Y1
+	VPSRLQ  $14, Y3, Y4
+	VPXOR   Y0, Y1, Y1
+	VPXOR   Y3, Y4, Y4
+	VPAND   Y9, Y1, Y1
+	VPAND   Y9, Y4, Y4
+	VPSLLQ  $14, Y1, Y2
+	VPSLLQ  $14, Y4, Y5
+	VPXOR   Y1, Y0, Y0
+	VPXOR   Y4, Y3, Y3
+	VPXOR   Y2, Y0, Y0
+	VPXOR   Y5, Y3, Y3
+	VPSRLQ  $28, Y0, Y1
+	VPSRLQ  $28, Y3, Y4
+	VPXOR   Y0, Y1, Y1
+	VPXOR   Y3, Y4, Y4
+	VPAND   Y10, Y1, Y1
+	VPAND   Y10, Y4, Y4
+	VPSLLQ  $28, Y1, Y2
+	VPSLLQ  $28, Y4, Y5
+	VPXOR   Y1, Y0, Y0
+	VPXOR   Y4, Y3, Y3
+	VPXOR   Y2, Y0, Y0
+	VPXOR   Y5, Y3, Y3
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y3, 32(DI)
+	ADDQ    $64, DI
+	DECQ    CX
+	JNZ     loopBits
+	VZEROUPPER
+	RET

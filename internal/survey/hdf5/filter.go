@@ -3,60 +3,75 @@ package hdf5
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/klauspost/compress/zstd"
 )
 
-// Registered filter numbers that are read.
+// Registered filter numbers.
 const (
-	filterDeflate    = 1
-	filterShuffle    = 2
-	filterFletcher32 = 3
-	filterLZF        = 32000
+	filterDeflate     = 1
+	filterShuffle     = 2
+	filterFletcher32  = 3
+	filterSzip        = 4
+	filterNbit        = 5
+	filterScaleOffset = 6
+	filterBzip2       = 307
+	filterLZF         = 32000
+	filterBlosc       = 32001
+	filterLZ4         = 32004
+	filterBitshuffle  = 32008
+	filterZstd        = 32015
 )
 
-// filterName names filters that files may use, for refusals.
-func filterName(id int) string {
-	switch id {
-	case filterDeflate:
-		return "deflate"
-	case filterShuffle:
-		return "shuffle"
-	case filterFletcher32:
-		return "fletcher32"
-	case 4:
-		return "szip"
-	case 5:
-		return "nbit"
-	case 6:
-		return "scaleoffset"
-	case 305:
-		return "lzo"
-	case 307:
-		return "bzip2"
-	case filterLZF:
-		return "lzf"
-	case 32001:
-		return "blosc"
-	case 32004:
-		return "lz4"
-	case 32008:
-		return "bitshuffle"
-	case 32013:
-		return "zfp"
-	case 32015:
-		return "zstd"
-	case 32017:
-		return "sz"
-	case 32024:
-		return "sz3"
-	case 32026:
-		return "blosc2"
-	}
-	return ""
+// step is how one kind of filter is undone.
+type step struct {
+	// expansion is how many bytes one stored byte can give at most; 1 where nothing is compressed.
+	expansion uint64
+	// undo decodes src into dst and gives the number of bytes written; src and dst do not overlap. Nil for filters that
+	// decode handles itself: they need no second buffer.
+	undo func(s *scratch, fl *Filter, dst, src []byte) (int, error)
+}
+
+const (
+	fletcherSize      = 4
+	deflateExpansion  = 1032     // a byte of deflate gives at most so many
+	lzfExpansion      = 88       // 3 bytes of LZF give at most 264
+	unboundedFilter   = 0        // expansion of filters by which a few bytes can stand for a chunk of any size
+	unboundedRatio    = 1032     // what a byte of these may give in a chunk that is larger than freeChunk
+	freeChunk         = 64 << 20 // bytes of a chunk that may have been made as small as one pleases
+	stackedSlack      = 4096     // what a compressor may add to incompressible data that another compresses again
+	stackedSlackShift = 2        // and the part of the data that block headers may add: a quarter
+)
+
+// steps are the filters that are read.
+var steps = map[int]step{
+	filterDeflate:     {deflateExpansion, (*scratch).undoDeflate},
+	filterShuffle:     {1, nil},
+	filterFletcher32:  {1, nil},
+	filterSzip:        {szipExpansion, (*scratch).undoSzip},
+	filterNbit:        {unboundedFilter, (*scratch).undoNbit},
+	filterScaleOffset: {unboundedFilter, (*scratch).undoScaleOffset},
+	filterBzip2:       {unboundedFilter, (*scratch).undoBzip2},
+	filterLZF:         {lzfExpansion, (*scratch).undoLZF},
+	filterBlosc:       {zstdExpansion, (*scratch).undoBlosc},
+	filterLZ4:         {lz4Expansion, (*scratch).undoLZ4},
+	filterBitshuffle:  {zstdExpansion, (*scratch).undoBitshuffle},
+	filterZstd:        {zstdExpansion, (*scratch).undoZstd},
+}
+
+// filterNames are filters that files may use, for messages.
+var filterNames = map[int]string{
+	filterDeflate: "deflate", filterShuffle: "shuffle", filterFletcher32: "fletcher32", filterSzip: "szip", filterNbit: "nbit",
+	filterScaleOffset: "scaleoffset", 305: "lzo", filterBzip2: "bzip2", filterLZF: "lzf", filterBlosc: "blosc", 32002: "mafisc",
+	32003: "snappy", filterLZ4: "lz4", 32005: "apax", 32006: "cbf", 32007: "jpeg-xr", filterBitshuffle: "bitshuffle", 32009: "spdp",
+	32010: "lpc-rice", 32011: "ccsds-123", 32012: "jpeg-ls", 32013: "zfp", 32014: "fpzip", filterZstd: "zstd", 32016: "b3d", 32017: "sz",
+	32018: "fcidecomp", 32019: "jpeg", 32020: "vbz", 32021: "fapec", 32022: "bitgroom", 32023: "granular-bitround", 32024: "sz3",
+	32025: "delta-rice", 32026: "blosc2", 32027: "flac", 32028: "sperr", 32029: "trpx", 32030: "ffmpeg", 32031: "htj2k",
 }
 
 // String names the filter: "deflate (1)".
 func (fl Filter) String() string {
-	name := filterName(fl.ID)
+	name := filterNames[fl.ID]
 	if name == "" {
 		name = fl.Name
 	}
@@ -67,22 +82,31 @@ func (fl Filter) String() string {
 }
 
 func (fl Filter) supported() bool {
-	switch fl.ID {
-	case filterDeflate, filterShuffle, filterFletcher32, filterLZF:
-		return true
-	}
-	return false
+	_, ok := steps[fl.ID]
+	return ok
 }
 
 func (fl Filter) unsupported() error { return unsupportedf("filter %s", fl) }
 
-const (
-	fletcherSize     = 4
-	deflateExpansion = 1032     // a byte of deflate gives at most so many
-	lzfExpansion     = 88       // 3 bytes of LZF give at most 264
-	stackedLimit     = 64 << 20 // bytes of a chunk that only several compressors together can have made so small
-	stackedSlack     = 4096     // what a compressor may add to incompressible data that another compresses again
-)
+// param is parameter i, 0 if there are fewer.
+func (fl *Filter) param(i int) uint32 {
+	if i >= len(fl.Params) {
+		return 0
+	}
+	return fl.Params[i]
+}
+
+// grown is how large n stored bytes can become.
+func (fl Filter) grown(n uint64) uint64 {
+	switch by := steps[fl.ID].expansion; by {
+	case 1:
+		return n
+	case unboundedFilter:
+		return max(saturate(n, unboundedRatio), freeChunk)
+	default:
+		return saturate(n, by)
+	}
+}
 
 // scratch is one worker's memory.
 type scratch struct {
@@ -91,6 +115,11 @@ type scratch struct {
 	turn    int
 	inflate inflater
 	window  window
+	zstd    *zstd.Decoder
+	block   []byte // of a codec that decodes in two steps
+	planes  []byte
+	samples []uint32
+	bits    bunzip
 }
 
 func resize(b []byte, n uint64) []byte {
@@ -125,10 +154,9 @@ func (d *Dataset) readChunk(ref chunkRef, w *window, s *scratch, direct []byte) 
 		}
 		active[n] = i
 		n++
-		if by := fl.expansion(); by > 1 {
-			larger := saturate(limit, by)
+		if larger := fl.grown(limit); larger > limit {
 			if compressed {
-				larger = max(limit, min(larger, stackedLimit))
+				larger = max(limit, min(larger, freeChunk))
 			}
 			limit, compressed = larger, true
 		}
@@ -159,17 +187,6 @@ func (d *Dataset) readChunk(ref chunkRef, w *window, s *scratch, direct []byte) 
 		b = direct
 	}
 	return b, nil
-}
-
-// expansion is how many bytes one stored byte can give at most.
-func (fl Filter) expansion() uint64 {
-	switch fl.ID {
-	case filterDeflate:
-		return deflateExpansion
-	case filterLZF:
-		return lzfExpansion
-	}
-	return 1
 }
 
 func saturate(a, b uint64) uint64 {
@@ -204,21 +221,19 @@ func (d *Dataset) decode(b []byte, active []int, s *scratch, direct []byte) ([]b
 			}
 			unshuffle(out, b, width)
 			b = out
-		case filterDeflate, filterLZF:
+		default:
+			undo := steps[fl.ID].undo
+			if undo == nil {
+				return nil, fl.unsupported()
+			}
 			want := d.encodedSize(active[:k])
 			out := direct
 			if k > 0 || uint64(len(out)) != want {
 				out = s.buffer(want)
 			}
 			var n int
-			if fl.ID == filterLZF {
-				n, err = decodeLZF(out, b)
-			} else {
-				n, err = s.inflate.zlib(out, b)
-			}
+			n, err = undo(s, &fl, out, b)
 			b = out[:n]
-		default:
-			return nil, fl.unsupported()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", fl, err)
@@ -234,12 +249,16 @@ func (d *Dataset) encodedSize(active []int) uint64 {
 		switch fl := d.Filters[i]; {
 		case fl.ID == filterFletcher32:
 			n += fletcherSize
-		case fl.expansion() > 1:
-			n += n/100 + stackedSlack
+		case steps[fl.ID].expansion != 1:
+			n += n>>stackedSlackShift + stackedSlack
 		}
 	}
 	return n
 }
+
+func (s *scratch) undoDeflate(_ *Filter, dst, src []byte) (int, error) { return s.inflate.zlib(dst, src) }
+
+func (s *scratch) undoLZF(_ *Filter, dst, src []byte) (int, error) { return decodeLZF(dst, src) }
 
 // checkFletcher32 verifies and cuts the checksum at the end of b. Some old writers swapped the bytes of its halves.
 func checkFletcher32(b []byte) ([]byte, error) {

@@ -222,7 +222,7 @@ func TestStackedCompressorsDecodeButDoNotMultiply(t *testing.T) {
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes, error %v", len(got), err)
 	}
-	d.chunkBytes = stackedLimit + 1
+	d.chunkBytes = freeChunk + 1
 	if _, err = d.readChunk(chunkRef{size: uint64(len(stored))}, &w, &scratch{}, nil); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("error %v for a chunk of %d bytes stored in %d", err, d.chunkBytes, len(stored))
 	}
