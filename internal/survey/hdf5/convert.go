@@ -8,8 +8,50 @@ import (
 	"slices"
 )
 
-// swap is a run of count numbers of width bytes, from offset in an element, to be reversed.
-type swap struct{ offset, width, count int }
+// swap is a run of count numbers of width bytes, from offset in an element, to be reversed, or brought into a plain form.
+type swap struct {
+	offset, width, count int
+	odd                  *oddNumber // nil: reversed
+}
+
+// oddNumber is a number that does not fill its bytes as one of its size does.
+type oddNumber struct {
+	big  bool
+	at   int // its lowest bit
+	bits int
+	sign bool // of an integer: the highest bit is the sign
+}
+
+// plain turns an integer of odd shape into one that fills its bytes, little-endian.
+func (o *oddNumber) plain(b []byte, width int) {
+	for ; len(b) >= width; b = b[width:] {
+		var v uint64
+		for i := range width {
+			k := i
+			if o.big {
+				k = width - 1 - i
+			}
+			v |= uint64(b[k]) << (8 * i)
+		}
+		v = v >> o.at << (64 - o.bits)
+		if o.sign {
+			v = uint64(int64(v) >> (64 - o.bits))
+		} else {
+			v >>= 64 - o.bits
+		}
+		for i := range width {
+			b[i] = byte(v >> (8 * i))
+		}
+	}
+}
+
+func (s *swap) apply(b []byte) {
+	if s.odd != nil {
+		s.odd.plain(b, s.width)
+		return
+	}
+	reverse(b, s.width)
+}
 
 // maxSwaps bounds the plan of a compound, maxArraySwaps that of an array, which a few bytes in the file can make long. A
 // type that needs more has an empty plan that is not nil, and is converted part by part.
@@ -22,8 +64,8 @@ const (
 func (t *Type) plan() []swap {
 	switch t.Class {
 	case ClassInt, ClassFloat, ClassBitfield, ClassEnum:
-		if t.BigEndian && t.Size > 1 {
-			return []swap{{0, t.Size, 1}}
+		if t.odd != nil || t.BigEndian && t.Size > 1 {
+			return []swap{{0, t.Size, 1, t.odd}}
 		}
 	case ClassCompound:
 		var out []swap
@@ -32,7 +74,7 @@ func (t *Type) plan() []swap {
 				return []swap{}
 			}
 			for _, s := range m.Type.swaps {
-				out = append(out, swap{m.Offset + s.offset, s.width, s.count})
+				out = append(out, swap{m.Offset + s.offset, s.width, s.count, s.odd})
 			}
 		}
 		return out
@@ -45,14 +87,14 @@ func (t *Type) plan() []swap {
 		case t.Base.byParts():
 			return []swap{}
 		case len(base) == 1 && base[0].width*base[0].count == t.Base.Size:
-			return []swap{{0, base[0].width, base[0].count * n}}
+			return []swap{{0, base[0].width, base[0].count * n, base[0].odd}}
 		case n > maxArraySwaps/len(base):
 			return []swap{}
 		}
 		out := make([]swap, 0, n*len(base))
 		for i := range n {
 			for _, s := range base {
-				out = append(out, swap{i*t.Base.Size + s.offset, s.width, s.count})
+				out = append(out, swap{i*t.Base.Size + s.offset, s.width, s.count, s.odd})
 			}
 		}
 		return out
@@ -75,11 +117,11 @@ func (t *Type) toLittle(b []byte) {
 			}
 		}
 	case len(t.swaps) == 1 && t.swaps[0].width*t.swaps[0].count == t.Size:
-		reverse(b, t.swaps[0].width)
+		t.swaps[0].apply(b)
 	default:
 		for at := 0; at < len(b); at += t.Size {
 			for _, s := range t.swaps {
-				reverse(b[at+s.offset:at+s.offset+s.width*s.count], s.width)
+				s.apply(b[at+s.offset : at+s.offset+s.width*s.count])
 			}
 		}
 	}

@@ -256,7 +256,9 @@ func (d *Dataset) encodedSize(active []int) uint64 {
 	return n
 }
 
-func (s *scratch) undoDeflate(_ *Filter, dst, src []byte) (int, error) { return s.inflate.zlib(dst, src) }
+func (s *scratch) undoDeflate(_ *Filter, dst, src []byte) (int, error) {
+	return s.inflate.zlib(dst, src)
+}
 
 func (s *scratch) undoLZF(_ *Filter, dst, src []byte) (int, error) { return decodeLZF(dst, src) }
 

@@ -67,8 +67,9 @@ type Type struct {
 	VarString  bool   // a variable-length type is a string
 	Tag        string // of an opaque type
 
-	unreadable error  // why elements cannot be read (wraps ErrUnsupported), or nil
-	swaps      []swap // what to reverse in an element, nil if nothing
+	unreadable error      // why elements cannot be read (wraps ErrUnsupported), or nil
+	odd        *oddNumber // of a number that does not fill its bytes
+	swaps      []swap     // what to reverse in an element, nil if nothing
 }
 
 // Readable gives nil, or an error that wraps ErrUnsupported and names what in the type cannot be read.
@@ -176,8 +177,14 @@ func (c *cursor) datatype(depth int) (*Type, error) {
 	case ClassInt, ClassBitfield:
 		t.BigEndian, t.Signed = flags&typeBigEndian != 0, flags&typeSigned != 0
 		offset, precision := c.u16(), c.u16()
-		if offset != 0 || precision != 8*t.Size || t.Size > 8 {
-			t.unreadable = unsupportedf("%s of %d bits at bit %d of %d bytes", t.Class, precision, offset, t.Size)
+		switch {
+		case c.err != nil:
+		case precision < 1 || offset+precision > 8*t.Size:
+			c.fail("%s of %d bits at bit %d of %d bytes", t.Class, precision, offset, t.Size)
+		case t.Size > 8:
+			t.unreadable = unsupportedf("%s of %d bytes", t.Class, t.Size)
+		case offset != 0 || precision != 8*t.Size:
+			t.odd = &oddNumber{big: t.BigEndian, at: offset, bits: precision, sign: t.Signed}
 		}
 	case ClassFloat:
 		t.float(c, flags)
@@ -346,7 +353,7 @@ func (c *cursor) enum(t *Type, version, n, depth int) error {
 		c.fail("enumeration of %d bytes over %s", t.Size, t.Base)
 		return c.err
 	}
-	t.BigEndian, t.Signed, t.unreadable = t.Base.BigEndian, t.Base.Signed, t.Base.unreadable
+	t.BigEndian, t.Signed, t.odd, t.unreadable = t.Base.BigEndian, t.Base.Signed, t.Base.odd, t.Base.unreadable
 	for range n {
 		if c.err != nil {
 			return c.err
