@@ -102,7 +102,10 @@ func (c *bzipCode) symbol(r *msbReader) int {
 
 // undoBzip2 decodes filter 307, one bzip2 stream. What follows the stream is left alone.
 func (s *scratch) undoBzip2(_ *Filter, dst, src []byte) (int, error) {
-	z := &s.bits
+	if s.bzip == nil {
+		s.bzip = &bunzip{}
+	}
+	z := s.bzip
 	if len(src) < bzipHead || string(src[:3]) != "BZh" || src[3] < '1' || src[3] > '9' {
 		return 0, errBzip2
 	}

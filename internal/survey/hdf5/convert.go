@@ -20,9 +20,11 @@ type oddNumber struct {
 	at   int // its lowest bit
 	bits int
 	sign bool // of an integer: the highest bit is the sign
+
+	float *floatLayout // nil: an integer
 }
 
-// plain turns an integer of odd shape into one that fills its bytes, little-endian.
+// plain turns numbers of odd shape into such as fill their bytes, little-endian.
 func (o *oddNumber) plain(b []byte, width int) {
 	for ; len(b) >= width; b = b[width:] {
 		var v uint64
@@ -33,8 +35,9 @@ func (o *oddNumber) plain(b []byte, width int) {
 			}
 			v |= uint64(b[k]) << (8 * i)
 		}
-		v = v >> o.at << (64 - o.bits)
-		if o.sign {
+		if o.float != nil {
+			v = o.float.ieee(v, width)
+		} else if v = v >> o.at << (64 - o.bits); o.sign {
 			v = uint64(int64(v) >> (64 - o.bits))
 		} else {
 			v >>= 64 - o.bits
@@ -43,6 +46,48 @@ func (o *oddNumber) plain(b []byte, width int) {
 			b[i] = byte(v >> (8 * i))
 		}
 	}
+}
+
+// ieee gives the bits of the float of width bytes that has the value of v, which within says there is.
+func (l *floatLayout) ieee(v uint64, width int) uint64 {
+	part := func(at, n int) uint64 { return v >> at & (1<<n - 1) }
+	exp, mant := int(part(l.expAt, l.expSize)), part(l.mantAt, l.mantSize)
+	var x float64
+	switch {
+	case exp == 1<<l.expSize-1 && mant != 0:
+		x = math.NaN()
+	case exp == 1<<l.expSize-1:
+		x = math.Inf(1)
+	case exp == 0:
+		x = math.Ldexp(float64(mant), 1-l.bias-l.mantSize)
+	default:
+		x = math.Ldexp(float64(mant|1<<l.mantSize), exp-l.bias-l.mantSize)
+	}
+	if part(l.signAt, 1) == 1 {
+		x = math.Copysign(x, -1)
+	}
+	switch width {
+	case 2:
+		return uint64(halfFromFloat64(x))
+	case 4:
+		return uint64(math.Float32bits(float32(x)))
+	}
+	return math.Float64bits(x)
+}
+
+// halfFromFloat64 narrows a value that a binary16 has.
+func halfFromFloat64(x float64) uint16 {
+	b := math.Float64bits(x)
+	sign, exp, mant := uint16(b>>48&0x8000), int(b>>52&2047)-1023, b&(1<<52-1)
+	switch {
+	case exp == 1024 && mant != 0:
+		return sign | 0x7e00
+	case exp == 1024:
+		return sign | 0x7c00
+	case exp < -14:
+		return sign | uint16(math.Ldexp(math.Abs(x), 24))
+	}
+	return sign | uint16(exp+15)<<10 | uint16(mant>>42)
 }
 
 func (s *swap) apply(b []byte) {

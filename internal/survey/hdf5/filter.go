@@ -119,7 +119,7 @@ type scratch struct {
 	block   []byte // of a codec that decodes in two steps
 	planes  []byte
 	samples []uint32
-	bits    bunzip
+	bzip    *bunzip
 }
 
 func resize(b []byte, n uint64) []byte {
@@ -144,7 +144,7 @@ func (d *Dataset) readChunk(ref chunkRef, w *window, s *scratch, direct []byte) 
 	}
 	var active [maxFilters]int
 	n := 0
-	limit, compressed := ref.size, false
+	limit, compressed, free := ref.size, false, false
 	for i, fl := range d.Filters {
 		if ref.mask>>i&1 == 1 || d.plainEdges && w.edge {
 			continue
@@ -154,12 +154,16 @@ func (d *Dataset) readChunk(ref chunkRef, w *window, s *scratch, direct []byte) 
 		}
 		active[n] = i
 		n++
+		free = free || steps[fl.ID].expansion == unboundedFilter
 		if larger := fl.grown(limit); larger > limit {
 			if compressed {
 				larger = max(limit, min(larger, freeChunk))
 			}
 			limit, compressed = larger, true
 		}
+	}
+	if free && d.chunkBytes > limit {
+		return nil, unsupportedf("chunk of %d bytes from %d stored ones; the most read is %d", d.chunkBytes, ref.size, limit)
 	}
 	if d.chunkBytes > limit || n == 0 && ref.size != d.chunkBytes {
 		return nil, fmt.Errorf("%w: %d stored bytes cannot be a chunk of %d", ErrCorrupt, ref.size, d.chunkBytes)

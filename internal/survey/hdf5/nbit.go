@@ -92,10 +92,25 @@ func (t *nbitTree) node(room, depth int) (p packed) {
 			}
 			m := t.node(p.size-at, depth+1)
 			m.at = at
+			if k := len(p.parts); t.err == nil && k > 0 && p.parts[k-1].misplaces() {
+				t.err = unsupportedf("a member behind an array of records or arrays: the HDF5 library loses such when it writes them")
+			}
 			p.parts = append(p.parts, m)
 		}
 	}
 	return p
+}
+
+// misplaces says that the library, when it has written p, takes up the parameters at the wrong place: it does not step
+// over those of an array's elements where they are arrays or records.
+func (p *packed) misplaces() bool {
+	switch p.class {
+	case nbitArray:
+		return p.parts[0].class == nbitArray || p.parts[0].class == nbitRecord
+	case nbitRecord:
+		return len(p.parts) > 0 && p.parts[len(p.parts)-1].misplaces()
+	}
+	return false
 }
 
 // bits is the number of bits that an element takes.

@@ -241,30 +241,68 @@ func (c *cursor) datatype(depth int) (*Type, error) {
 	return t, nil
 }
 
-// float accepts the IEEE formats of 2, 4 and 8 bytes; others are named.
+// floatLayout is where the parts of a float are, in bits.
+type floatLayout struct{ at, precision, expAt, expSize, mantAt, mantSize, bias, signAt, norm int }
+
+// ieee gives the layout of IEEE 754's float of so many bytes.
+func ieee(size int) (l floatLayout, ok bool) {
+	switch size {
+	case 2:
+		return floatLayout{0, 16, 10, 5, 0, 10, 15, 15, impliedBit}, true
+	case 4:
+		return floatLayout{0, 32, 23, 8, 0, 23, 127, 31, impliedBit}, true
+	case 8:
+		return floatLayout{0, 64, 52, 11, 0, 52, 1023, 63, impliedBit}, true
+	}
+	return floatLayout{}, false
+}
+
+// float accepts the IEEE formats of 2, 4 and 8 bytes, and others all of whose values the one of their size has; the rest
+// are named.
 func (t *Type) float(c *cursor, flags uint64) {
-	type layout struct{ at, precision, expAt, expSize, mantAt, mantSize, bias, signAt, norm int }
 	t.BigEndian, t.Signed = flags&typeBigEndian != 0, true
-	got := layout{
+	got := floatLayout{
 		at: c.u16(), precision: c.u16(), expAt: c.u8(), expSize: c.u8(), mantAt: c.u8(), mantSize: c.u8(), bias: int(c.u32()),
 		signAt: int(flags >> 8 & 0xff), norm: int(flags >> 4 & 3),
 	}
-	var want layout
-	switch t.Size {
-	case 2:
-		want = layout{0, 16, 10, 5, 0, 10, 15, 15, impliedBit}
-	case 4:
-		want = layout{0, 32, 23, 8, 0, 23, 127, 31, impliedBit}
-	case 8:
-		want = layout{0, 64, 52, 11, 0, 52, 1023, 63, impliedBit}
-	}
+	want, ok := ieee(t.Size)
 	switch {
 	case flags&typeVAX != 0:
 		t.unreadable = unsupportedf("floats in VAX byte order")
-	case got != want:
-		t.unreadable = unsupportedf("float of %d bits (%d exponent, %d mantissa) in %d bytes", got.precision, got.expSize, got.mantSize, t.Size)
+	case ok && got == want:
+	case ok && got.within(want, 8*t.Size):
+		t.odd = &oddNumber{big: t.BigEndian, float: &got}
+	default:
+		t.unreadable = unsupportedf("%sfloat of %d bits (%d exponent, %d mantissa) in %d bytes", got.called(), got.precision, got.expSize, got.mantSize, t.Size)
 	}
 }
+
+// called is the name of a layout that people know by one.
+func (l floatLayout) called() string {
+	switch {
+	case l.precision == 16 && l.expSize == 8:
+		return "bfloat16: "
+	case l.precision == 80 && l.expSize == 15:
+		return "x86 long double: "
+	case l.precision == 128 && l.expSize == 15:
+		return "float128: "
+	}
+	return ""
+}
+
+// within says whether l is sound in so many bits and all its values are values of the layout wide.
+func (l floatLayout) within(wide floatLayout, room int) bool {
+	inside := func(at, n int) bool { return at >= l.at && n >= 1 && at+n <= l.at+l.precision }
+	apart := func(a, n, b, m int) bool { return a+n <= b || b+m <= a }
+	sound := l.at+l.precision <= room && inside(l.signAt, 1) && inside(l.expAt, l.expSize) && inside(l.mantAt, l.mantSize) &&
+		apart(l.signAt, 1, l.expAt, l.expSize) && apart(l.signAt, 1, l.mantAt, l.mantSize) && apart(l.expAt, l.expSize, l.mantAt, l.mantSize)
+	return sound && l.norm == impliedBit && l.expSize >= 2 && l.expSize <= wide.expSize && l.mantSize <= wide.mantSize &&
+		l.largest() <= wide.largest() && l.smallest() >= wide.smallest()
+}
+
+// largest is the exponent of the largest finite value, smallest that of the least one that is not 0.
+func (l floatLayout) largest() int  { return 1<<l.expSize - 2 - l.bias }
+func (l floatLayout) smallest() int { return 1 - l.bias - l.mantSize }
 
 // name reads a member's name; older versions pad it.
 func (c *cursor) name(version int) string {

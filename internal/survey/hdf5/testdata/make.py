@@ -1,13 +1,17 @@
-"""Write the golden HDF5 files of this folder and manifest.json (needs h5py and numpy; run from anywhere).
+"""Write the golden HDF5 files of this folder and manifest.json (needs h5py, hdf5plugin and numpy; run from anywhere).
+
+With `--codecs FOLDER` only files of every filter with every element type and option are written, there.
 
 Each file is written twice, in the earliest and the latest format that the library knows. The manifest holds, for every
 dataset and attribute, its shape and the CRC-32 of its canonical bytes as h5py reads them: elements row-major, packed,
 little-endian, a variable-length one as its length (uint32) and its contents. `crc: null` marks what must be refused.
 """
 
+import argparse
 import ctypes
 import json
 import struct
+import sys
 import zlib
 from pathlib import Path
 
@@ -15,6 +19,7 @@ import h5py
 import numpy as np
 
 HERE = Path(__file__).parent
+sys.modules["make"] = sys.modules[__name__]  # which codecs imports
 H5P, H5D, H5S, H5T = h5py.h5p, h5py.h5d, h5py.h5s, h5py.h5t
 # The library inside h5py's wheel, for what h5py has no call for.
 LIBRARY = ctypes.CDLL(str(next((Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*"))))
@@ -364,12 +369,38 @@ def filtered_heap(path):
             group[f"link{i}"] = h5py.SoftLink("/nowhere")
 
 
-def main():
+def all_codecs(folder):
+    from codecs_set import codecs
+
     manifest = {}
     for version in ("earliest", "latest"):
-        for fill in (types, groups, chunks, filters):
+        path = folder / f"codecs_{version}.h5"
+        with create(path, version, small_nodes=True) as f:
+            codecs(f, full=True)
+        manifest[path.name] = describe(path, None)
+    write_manifest(folder, manifest)
+
+
+def write_manifest(folder, manifest):
+    with open(folder / "manifest.json", "w") as out:
+        json.dump(manifest, out, indent=0, sort_keys=True)
+        out.write("\n")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--codecs", type=Path, metavar="FOLDER")
+    folder = p.parse_args().codecs
+    if folder:
+        all_codecs(folder)
+        return
+    from codecs_set import codecs
+
+    manifest = {}
+    for version in ("earliest", "latest"):
+        for fill in (types, groups, chunks, filters, codecs):
             path = HERE / f"{fill.__name__}_{version}.h5"
-            with create(path, version, small_nodes=fill in (chunks, filters)) as f:
+            with create(path, version, small_nodes=fill in (chunks, filters, codecs)) as f:
                 by_hand = fill(f)
             manifest[path.name] = describe(path, by_hand)
         with h5py.File(HERE / f"refused_{version}.h5", "w", libver=(version, "latest")) as f:
@@ -381,9 +412,7 @@ def main():
     manifest[path.name] = describe(path, None)
     shared_messages(HERE / "refused_shared.h5")
     filtered_heap(HERE / "refused_heap.h5")
-    with open(HERE / "manifest.json", "w") as out:
-        json.dump(manifest, out, indent=0, sort_keys=True)
-        out.write("\n")
+    write_manifest(HERE, manifest)
 
 
 if __name__ == "__main__":
