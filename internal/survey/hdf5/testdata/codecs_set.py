@@ -200,7 +200,8 @@ def nbit(f, rng, full):
     row.insert(b"b", 6, H5T.array_create(short, (2, 2)))
     row.insert(b"c", 14, text)
     row.insert(b"e", 39, H5T.STD_I8LE)
-    row.insert(b"d", 20, H5T.array_create(inner, (3,)))  # last: the library writes what follows an array of rows wrongly
+    # Last: the library writes what follows an array of rows wrongly.
+    row.insert(b"d", 20, H5T.array_create(inner, (3,)))
     inside = np.dtype([("x", "<u2"), ("y", "<i4")])
     data = np.zeros(50, [("a", "<i4"), ("b", "<u2", (2, 2)), ("c", "S5"), ("e", "i1"), ("d", inside, (3,))])
     data["a"], data["b"] = rng.integers(-(2**18), 2**18, 50), rng.integers(0, 2**10, (50, 2, 2))
