@@ -112,7 +112,7 @@ func Open(path string) (*File, error) {
 			return nil, f.fail(-1, err)
 		}
 	}
-	if err := f.scan(); err != nil {
+	if err := f.scan(nil); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func Open(path string) (*File, error) {
 // New reads a FITS file of size bytes, not gzipped, from r; name stands in error messages. Close leaves r alone.
 func New(r io.ReaderAt, size int64, name string) (*File, error) {
 	f := &File{r: r, name: name, size: size}
-	if err := f.scan(); err != nil {
+	if err := f.scan(nil); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -156,8 +156,8 @@ func (f *File) readAt(b []byte, at int64) error {
 	return err
 }
 
-// scan reads the headers of all HDUs.
-func (f *File) scan() error {
+// scan reads the headers of all HDUs, or up to the first that last says is enough.
+func (f *File) scan(last func(*HDU) bool) error {
 	spent := int64(0)
 	for at := int64(0); ; {
 		if at > 0 && at < f.size {
@@ -183,6 +183,9 @@ func (f *File) scan() error {
 		f.hdus = append(f.hdus, h)
 		if h.size > f.size-h.data {
 			return h.fail(place{row: -1, at: h.data}, corruptf("the file is truncated: the data take %d bytes, %d are left", h.size, max(0, f.size-h.data)))
+		}
+		if last != nil && last(h) {
+			return nil
 		}
 		at = h.data + padded(h.size)
 	}

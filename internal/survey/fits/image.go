@@ -3,6 +3,8 @@ package fits
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"astropile/internal/catalog"
 )
@@ -48,19 +50,8 @@ func (h *HDU) image() (*Image, error) {
 	default:
 		return nil, unsupportedf("an image is asked for, this is %s", h.what())
 	}
-	im.elems = 1
-	for _, n := range axes {
-		if n > 1<<31-1 {
-			return nil, fmt.Errorf("%w: an axis of %d pixels", ErrTooLarge, n)
-		}
-		var ok bool
-		if im.elems, ok = mul(im.elems, n); !ok || im.elems > 1<<58 {
-			return nil, corruptf("the axes %v multiply to more than a file can hold", axes)
-		}
-		im.Shape = append([]int{int(n)}, im.Shape...)
-	}
-	if im.elems == 0 || len(axes) == 0 {
-		return nil, unsupportedf("the image is empty")
+	if err := im.size(axes); err != nil {
+		return nil, err
 	}
 	scale, zero := 1.0, 0.0
 	if v, ok, err := h.header.Float("BSCALE"); err != nil {
@@ -73,19 +64,45 @@ func (h *HDU) image() (*Image, error) {
 	} else if ok {
 		zero = v
 	}
-	im.s = newScaling(rawType(bitpix), scale, zero, imageFloat)
+	blank, hasBlank, err := int64(0), false, error(nil)
 	if bitpix > 0 {
-		blank, has, err := h.header.Int("BLANK")
-		if err != nil {
+		if blank, hasBlank, err = h.header.Int("BLANK"); err != nil {
 			return nil, err
 		}
-		im.s.blank, im.s.hasNo = blank, has
-		if has && !im.s.float {
+	}
+	im.scaled(bitpix, scale, zero, blank, hasBlank)
+	return im, nil
+}
+
+// size takes the axes, NAXIS1 first.
+func (im *Image) size(axes []int64) error {
+	im.elems = 1
+	for _, n := range slices.Backward(axes) {
+		if n > math.MaxInt32 {
+			return fmt.Errorf("%w: an axis of %d pixels", ErrTooLarge, n)
+		}
+		var ok bool
+		if im.elems, ok = mul(im.elems, n); !ok || im.elems > 1<<58 {
+			return corruptf("the axes %v multiply to more than a file can hold", axes)
+		}
+		im.Shape = append(im.Shape, int(n))
+	}
+	if im.elems == 0 || len(axes) == 0 {
+		return unsupportedf("the image is empty")
+	}
+	return nil
+}
+
+// scaled decides on the type.
+func (im *Image) scaled(bitpix int, scale, zero float64, blank int64, hasBlank bool) {
+	im.s = newScaling(rawType(bitpix), scale, zero, imageFloat)
+	im.DType = im.s.out
+	if bitpix > 0 {
+		im.s.blank, im.s.hasNo = blank, hasBlank
+		if hasBlank && !im.s.float {
 			im.Note = fmt.Sprintf("pixels of %d in the file (BLANK) have no value; they stay integers", blank)
 		}
 	}
-	im.DType = im.s.out
-	return im, nil
 }
 
 // Bytes is the size of the array in memory.
