@@ -82,6 +82,19 @@ func (h *HDU) HasImage() bool {
 	return false
 }
 
+// imageAxes are the axes of the image that the HDU holds, NAXIS1 first.
+func (h *HDU) imageAxes() []int64 {
+	if h.Kind != Compressed {
+		return h.axes
+	}
+	n := numbers{h: h.header}
+	var axes []int64
+	for i := range min(n.get("ZNAXIS", 0, 0), MaxAxes) {
+		axes = append(axes, n.get(key("ZNAXIS", int(i)+1), 0, 0))
+	}
+	return axes
+}
+
 // File is an open FITS file. Its HDUs may be used from several goroutines at once; a Table of one may not.
 type File struct {
 	r      io.ReaderAt

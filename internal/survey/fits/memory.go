@@ -125,7 +125,10 @@ var (
 // plain reads a primary header that says no more than what an image is, into d.im, and gives the byte where the data begin.
 // Everything else is left to the whole reader: no image in the primary, checksums, keywords that stand twice.
 func (d *Decoder) plain(raw []byte) (at int, ok bool, err error) {
-	if !bytes.HasPrefix(raw, []byte("SIMPLE  =                    T")) {
+	if len(raw) < cardSize || !bytes.HasPrefix(raw, []byte("SIMPLE  =")) {
+		return 0, false, nil
+	}
+	if c, err := parseCard(raw[:cardSize], 0); err != nil || c.Kind != Bool || !c.Bool {
 		return 0, false, nil
 	}
 	const most = 8
