@@ -45,6 +45,11 @@ def touch(a: np.ndarray) -> int:
     return int(np.add.reduce(a.reshape(-1).view(np.int64)))
 
 
+def native(a: np.ndarray) -> np.ndarray:
+    """The values in this machine's byte order and one after another, as a training loop needs them."""
+    return np.ascontiguousarray(a, a.dtype.newbyteorder("="))
+
+
 def digest(a: np.ndarray) -> int:
     """Sum of the CRC-32 of every row of a batch."""
     a = np.ascontiguousarray(a)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -12,10 +11,9 @@ import (
 
 	"astropile/internal/bench"
 	"astropile/internal/stream"
-	"astropile/internal/survey/hdf5"
 )
 
-// benchCells are the cells by name. All but hdf5 take a dataset's root.
+// benchCells are the cells by name. Those of formats take a file, the others a dataset's root.
 func benchCells() map[string]func(context.Context, bench.Options) (*bench.Result, error) {
 	return map[string]func(context.Context, bench.Options) (*bench.Result, error){
 		"blocks":      bench.Blocks,
@@ -30,31 +28,10 @@ func benchCells() map[string]func(context.Context, bench.Options) (*bench.Result
 		"stream-shuffled": func(ctx context.Context, o bench.Options) (*bench.Result, error) {
 			return bench.Stream(ctx, o, stream.Blocks)
 		},
-		"hdf5": benchHDF5,
+		"hdf5":        benchHDF5,
+		"fits-table":  benchFITSTable,
+		"fits-images": benchFITSImages,
 	}
-}
-
-// benchHDF5 decodes a dataset of a file in slabs as high as its chunks.
-func benchHDF5(ctx context.Context, o bench.Options) (*bench.Result, error) {
-	f, err := hdf5.Open(o.Root)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	obj, err := f.Object("/" + o.Column)
-	if err != nil {
-		return nil, err
-	}
-	d, err := obj.Dataset()
-	if err != nil {
-		return nil, err
-	}
-	if d.Rows() > math.MaxInt64 || d.SlabRows() > math.MaxInt32 || d.RowBytes() > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: %s is too large", bench.ErrCell, o.Column)
-	}
-	return bench.Slabs(ctx, o, int64(d.Rows()), int64(d.SlabRows()), int(d.RowBytes()), func(ctx context.Context, lo, hi int64, dst []byte) error {
-		return d.ReadRows(ctx, uint64(lo), uint64(hi), dst, o.Threads)
-	})
 }
 
 // newBenchCellCommand measures one cell once; `make bench-local` starts it and pairs what it prints.
@@ -69,7 +46,7 @@ func newBenchCellCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "bench-cell NAME PATH",
 		Short:  "Measure one cell and print it as a line of JSON",
-		Long:   "Measure one cell and print it as a line of JSON. PATH is a dataset's root, or for hdf5 a file. Cells: " + strings.Join(names, ", ") + ".",
+		Long:   "Measure one cell and print it as a line of JSON. PATH is a dataset's root, or a file for the cells of formats. Cells: " + strings.Join(names, ", ") + ".",
 		Hidden: true,
 		Args:   args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
