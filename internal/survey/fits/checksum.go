@@ -129,7 +129,7 @@ func (h *HDU) stated(keyword string) (uint32, bool, error) {
 func (h *HDU) verify(ctx context.Context) error {
 	h.sums.mu.Lock()
 	defer h.sums.mu.Unlock()
-	if !h.sums.done {
+	if !h.sums.done && !h.f.unverified {
 		err := h.VerifyChecksums(ctx)
 		if err != nil && ctx.Err() != nil {
 			return err

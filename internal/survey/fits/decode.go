@@ -14,9 +14,12 @@ type filler struct {
 	value []byte // as the column holds it; nil: such an element is an error
 }
 
-// newFiller takes the fill of a request: a number that the column's type holds.
+// newFiller takes the fill of a request: a number that the column's type holds. Texts and complex numbers need none.
 func newFiller(f *field, fill []any) (filler, error) {
 	dt := f.Column.DType
+	if dt == catalog.String || dt.Complex() {
+		return filler{}, nil // never null
+	}
 	if len(fill) == 0 || fill[0] == nil {
 		switch dt {
 		case catalog.Float32:
@@ -25,12 +28,6 @@ func newFiller(f *field, fill []any) (filler, error) {
 			return filler{le.AppendUint64(nil, nanBits64)}, nil
 		}
 		return filler{}, nil
-	}
-	if dt == catalog.String {
-		if _, ok := fill[0].(string); !ok {
-			return filler{}, fmt.Errorf("fill %v is no text", fill[0])
-		}
-		return filler{}, nil // texts of FITS are never null
 	}
 	v, ok := fill[0].(float64)
 	if !ok {
