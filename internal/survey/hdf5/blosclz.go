@@ -68,11 +68,10 @@ func decodeBloscLZ(dst, src []byte) (int, error) {
 			if distance > out || n > len(dst)-out {
 				return 0, errBloscLZ
 			}
-			if distance >= 16 && len(dst)-out >= n+16 {
-				// 16 bytes at a time never read what they write.
-				for i := 0; i < n; i += 16 {
-					copy16(dst[out+i:], dst[out+i-distance:])
-				}
+			if n <= 16 && distance >= 8 && len(dst)-out >= 16 {
+				to, from := dst[out:out+16], dst[out-distance:]
+				le.PutUint64(to, le.Uint64(from))
+				le.PutUint64(to[8:], le.Uint64(from[8:]))
 			} else {
 				copyMatch(dst, out, distance, n)
 			}
@@ -84,15 +83,4 @@ func decodeBloscLZ(dst, src []byte) (int, error) {
 		ctrl = int(src[in])
 		in++
 	}
-}
-
-func copy16(dst, src []byte) {
-	a, b := le.Uint64(src), le.Uint64(src[8:])
-	le.PutUint64(dst, a)
-	le.PutUint64(dst[8:], b)
-}
-
-func copy32(dst, src []byte) {
-	copy16(dst, src)
-	copy16(dst[16:], src[16:])
 }

@@ -27,8 +27,8 @@ const (
 type step struct {
 	// expansion is how many bytes one stored byte can give at most; 1 where nothing is compressed.
 	expansion uint64
-	// undo decodes src into dst and gives the number of bytes written; src and dst do not overlap. Nil for filters that
-	// decode handles itself: they need no second buffer.
+	// undo decodes src into dst and gives the number of bytes written; src and dst do not overlap. What dst has room for
+	// behind its end may be overwritten. Nil for filters that decode handles itself: they need no second buffer.
 	undo func(s *scratch, fl *Filter, dst, src []byte) (int, error)
 }
 
@@ -118,13 +118,15 @@ type scratch struct {
 	zstd    *zstd.Decoder
 	block   []byte // of a codec that decodes in two steps
 	planes  []byte
+	roomy   []byte // of a codec that would write behind the end of its output
 	samples []uint32
 	bzip    *bunzip
 }
 
+// resize gives n bytes, in b if they fit, with roomBehind more behind them.
 func resize(b []byte, n uint64) []byte {
-	if uint64(cap(b)) < n {
-		return make([]byte, n)
+	if uint64(cap(b)) < n+roomBehind {
+		return make([]byte, n, n+roomBehind)
 	}
 	return b[:n]
 }

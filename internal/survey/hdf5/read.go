@@ -14,7 +14,7 @@ const pieceBytes = 4 << 20
 // packed as in the file's type; len(dst) must be (r1-r0)*RowBytes(). Elements of variable length come as references for
 // ReadVlen. What was never written reads as the fill value.
 //
-// At most workers goroutines (at least 1) decode chunks; each has buffers of up to two decoded chunks and one stored one,
+// At most workers goroutines (at least 1) decode chunks; each has buffers of up to three decoded chunks and one stored one,
 // which are kept for the next call. All have ended when ReadRows returns, early if ctx ends. On error dst may be partly
 // overwritten. The error wraps ErrUnsupported for what this package does not read, ErrCorrupt for damage.
 func (d *Dataset) ReadRows(ctx context.Context, r0, r1 uint64, dst []byte, workers int) error {
@@ -144,7 +144,8 @@ func (d *Dataset) readChunks(ctx context.Context, r0, r1 uint64, dst []byte, wor
 		}
 		var direct []byte
 		if w.whole {
-			direct = dst[w.dstAt : w.dstAt+d.chunkBytes]
+			end := w.dstAt + d.chunkBytes
+			direct = dst[w.dstAt:end:end] // what follows is another worker's
 		}
 		b, err := d.readChunk(ref, w, s, direct)
 		if err != nil {
