@@ -88,7 +88,11 @@ func (o *Object) Attrs() ([]Attr, error) {
 
 func (o *Object) attrs() ([]Attr, error) {
 	var out []Attr
+	spent := budget{f: o.f} // shared attributes could come as often as there are links to them
 	add := func(c *cursor) error {
+		if err := spent.spend(c.addr, uint64(len(c.b)), "attributes of an object"); err != nil {
+			return err
+		}
 		a, err := c.attribute(o)
 		if err == nil {
 			out = append(out, a)
@@ -137,15 +141,26 @@ func (o *Object) denseAttrs(m *message, add func(*cursor) error) error {
 		if kind != recordAttrName && kind != recordAttrOrder {
 			return f.corrupt(treeAt, "B-tree of record type %d where attributes belong", kind)
 		}
-		body, err := heap.object(rec)
-		if err != nil {
-			return err
-		}
-		if flags := rec.u8(); flags&flagShared != 0 {
-			return f.unsupported(rec.addr, "attribute in the shared-message heap (SOHM)")
-		}
+		id := &cursor{f: f, b: rec.bytes(heap.idSize), addr: rec.addr}
+		flags := rec.u8()
 		if rec.err != nil {
 			return rec.err
+		}
+		if flags&flagShared == 0 {
+			body, err := heap.object(id)
+			if err != nil {
+				return err
+			}
+			return add(body)
+		}
+		var shared heapID
+		copy(shared[:], id.bytes(len(shared)))
+		if id.err != nil {
+			return id.err
+		}
+		body, err := f.shared.body(f, msgAttribute, shared)
+		if err != nil {
+			return err
 		}
 		return add(body)
 	})
@@ -182,7 +197,9 @@ func (c *cursor) attribute(o *Object) (a Attr, err error) {
 		return a, name.err
 	}
 	if flags&attrSharedSpace != 0 {
-		return a, f.wronglyShared(space, msgDataspace)
+		if space, err = f.sharedBody(space, msgDataspace); err != nil {
+			return a, err
+		}
 	}
 	if flags&attrSharedType != 0 {
 		a.Type, err = f.sharedType(typ)

@@ -76,6 +76,9 @@ func (o *Object) Dataset() (*Dataset, error) {
 // judged too, though single chunks may have been stored without them.
 func (d *Dataset) Readable() error {
 	err := d.refused
+	if err != nil && d.Type.Class == ClassReference {
+		err = d.refusedReferences(err)
+	}
 	for _, fl := range d.Filters {
 		if err == nil && !fl.supported() {
 			err = fl.unsupported()

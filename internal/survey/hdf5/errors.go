@@ -15,6 +15,8 @@ var (
 	ErrUnsupported = errors.New("unsupported HDF5 feature")
 	// ErrNotFound says that a name or the target of a soft link is not there.
 	ErrNotFound = errors.New("no such HDF5 object")
+	// ErrLimit says that contents of variable length are together larger than their reader was told to read.
+	ErrLimit = errors.New("variable-length contents over the limit")
 )
 
 // noAddress marks an [Error] that belongs to no byte of the file, and in the file an address that is undefined.

@@ -29,7 +29,8 @@ type File struct {
 	offsetSize int
 	lengthSize int
 	root       uint64
-	unverified bool // set by fuzz tests alone, to get past metadata checksums
+	extension  uint64 // object header of the superblock's extension; noAddress if there is none
+	unverified bool   // set by fuzz tests alone, to get past metadata checksums
 
 	heapMu    sync.Mutex
 	heaps     map[uint64]*collection
@@ -41,6 +42,8 @@ type File struct {
 	typesMu    sync.Mutex
 	types      map[uint64]*Type // committed types by address
 	typesSpent budget
+
+	shared sharedMessages
 }
 
 // Open opens the file at path. The error wraps ErrNotHDF5, ErrCorrupt, ErrUnsupported or one of os.Open.
@@ -73,6 +76,7 @@ func newFile(f *File) (*File, error) {
 	f.heapSpent.f = f
 	f.types = map[uint64]*Type{}
 	f.typesSpent.f = f
+	f.extension = noAddress
 	f.offsetSize, f.lengthSize = maxWidth, maxWidth
 	if f.size < 0 {
 		return nil, f.fail(noAddress, fmt.Errorf("size of %d bytes", f.size))
@@ -151,7 +155,7 @@ func (f *File) readSuperblock() error {
 		widths()
 		flags := c.u8()
 		base = c.offset()
-		c.offset()
+		f.extension = c.offset()
 		end = c.offset()
 		f.root = c.offset()
 		c.checksum("superblock")

@@ -1,6 +1,9 @@
 package hdf5
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 const (
 	maxHeapCache   = 64 << 20 // bytes of global heap collections kept
@@ -16,8 +19,9 @@ type collection struct {
 
 // ReadVlen gives the contents of one variable-length element: for a string its bytes (which end before the first NUL) and
 // their number, for a sequence its base elements in little-endian order, packed, and their number. elem is one element of
-// type t as ReadRows gives it. The result must not be written to. In
-// a damaged file many elements may lead to the same contents: a caller that collects them bounds their sum. At most 64 MiB of heap collections stay cached.
+// type t as ReadRows gives it. The result must not be written to. In a damaged file many elements may lead to the same
+// contents: a caller that collects them bounds their sum, with VlenReader or VlenBytes. At most 64 MiB of heap
+// collections stay cached.
 func (f *File) ReadVlen(t *Type, elem []byte) ([]byte, int, error) {
 	if t.Class != ClassVlen || len(elem) != t.Size {
 		return nil, 0, f.fail(noAddress, unsupportedf("%d bytes of type %s are no variable-length element", len(elem), t))
@@ -58,6 +62,37 @@ func (f *File) ReadVlen(t *Type, elem []byte) ([]byte, int, error) {
 		t.Base.toLittle(b)
 	}
 	return b, int(n), nil
+}
+
+// VlenBytes is the number of bytes that ReadVlen gives for elem, of a string at most. It comes from the element alone,
+// so that the contents of a slab can be added up before any is read.
+func (f *File) VlenBytes(t *Type, elem []byte) (uint64, error) {
+	if t.Class != ClassVlen || len(elem) != t.Size {
+		return 0, f.fail(noAddress, unsupportedf("%d bytes of type %s are no variable-length element", len(elem), t))
+	}
+	return uint64(le.Uint32(elem)) * uint64(t.Base.Size), nil
+}
+
+// VlenReader reads contents of variable length up to a limit on all of them together. It serves one goroutine.
+type VlenReader struct {
+	f           *File
+	limit, used uint64
+}
+
+// NewVlenReader gives a reader of contents that together have at most limit bytes.
+func (f *File) NewVlenReader(limit uint64) *VlenReader { return &VlenReader{f: f, limit: limit} }
+
+// Read is ReadVlen. Once what was read, elem included, is over the limit, the error wraps ErrLimit.
+func (r *VlenReader) Read(t *Type, elem []byte) ([]byte, int, error) {
+	n, err := r.f.VlenBytes(t, elem)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n > r.limit-r.used {
+		return nil, 0, r.f.fail(noAddress, fmt.Errorf("%w: %d bytes were read, %d more are asked for, the limit is %d", ErrLimit, r.used, n, r.limit))
+	}
+	r.used += n
+	return r.f.ReadVlen(t, elem)
 }
 
 func (f *File) heapObject(addr uint64, index uint32) ([]byte, error) {

@@ -22,7 +22,8 @@ const (
 type Link struct {
 	Name   string
 	Kind   LinkKind
-	Target string // path a soft link leads to; "" otherwise
+	Target string // path a soft or external link leads to; "" otherwise
+	File   string // the other file that an external link leads into; "" otherwise
 	addr   uint64
 }
 
@@ -133,7 +134,7 @@ func (o *Object) child(name string, budget *int) (*Object, error) {
 		// The target may be shared with another path: what the caller asked for keeps the name the caller used.
 		return o.f.object(found.addr, path)
 	case ExternalLink:
-		return nil, o.f.unsupported(noAddress, "external link %q", path)
+		return nil, o.f.unsupported(noAddress, "external link %q, to %q in the file %q", path, l.Target, l.File)
 	default:
 		return nil, o.f.unsupported(noAddress, "user-defined link %q of kind %d", path, l.Kind)
 	}
@@ -188,6 +189,13 @@ func (c *cursor) link() (l Link, err error) {
 		l.addr = c.offset()
 	case SoftLink:
 		l.Target = string(c.bytes(c.u16()))
+	case ExternalLink:
+		value := &cursor{f: c.f, addr: c.addr + uint64(c.pos), b: c.bytes(c.u16())}
+		value.skip(1) // version and flags
+		l.File, l.Target = value.text(1), value.text(1)
+		if c.err == nil {
+			return l, value.err
+		}
 	}
 	return l, c.err
 }

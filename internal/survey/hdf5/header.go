@@ -13,6 +13,7 @@ const (
 	msgLayout       = 0x08
 	msgFilters      = 0x0b
 	msgAttribute    = 0x0c
+	msgSharedTable  = 0x0f
 	msgContinuation = 0x10
 	msgSymbolTable  = 0x11
 	msgAttrInfo     = 0x15
@@ -199,16 +200,28 @@ func (o *Object) readBlocks(first extent, next func(*cursor) message, v2 bool) e
 	return nil
 }
 
-// open gives a cursor over a message's body. Of what objects can share only types are read, by datatype.
+// open gives a cursor over a message's body, which may be in the heap of shared messages.
 func (f *File) open(m *message) (*cursor, error) {
 	c := &cursor{f: f, b: m.body, addr: m.addr}
-	if m.flags&flagShared != 0 {
-		return nil, f.wronglyShared(c, m.kind)
+	if m.flags&flagShared == 0 {
+		return c, nil
 	}
-	return c, nil
+	return f.sharedBody(c, m.kind)
 }
 
-// datatype gives the type in a message, or the committed one that it points to.
+// sharedBody gives a cursor over the message of the kind given to which the pointer at the cursor leads.
+func (f *File) sharedBody(c *cursor, kind int) (*cursor, error) {
+	at, err := c.shared()
+	switch {
+	case err != nil:
+		return nil, err
+	case !at.inHeap:
+		return nil, f.corrupt(c.addr, "message of type %#x in another object's header; types alone can be shared so", kind)
+	}
+	return f.shared.body(f, kind, at.id)
+}
+
+// datatype gives the type in a message, or the committed or shared one that it points to.
 func (f *File) datatype(m *message) (*Type, error) {
 	c := &cursor{f: f, b: m.body, addr: m.addr}
 	if m.flags&flagShared != 0 {
@@ -223,42 +236,47 @@ const (
 	sharedHere   = 3
 )
 
-// shared reads a pointer to a message in another object's header and gives that object's address.
-func (c *cursor) shared() (uint64, error) {
-	f, at := c.f, c.addr
+// sharedAt says where a shared message is: in another object's header, or in the heap of shared messages.
+type sharedAt struct {
+	addr   uint64
+	inHeap bool
+	id     heapID
+}
+
+// shared reads a pointer to a shared message.
+func (c *cursor) shared() (at sharedAt, err error) {
+	f, from := c.f, c.addr
 	version, where := c.u8(), c.u8()
 	switch {
 	case c.err != nil:
-		return 0, c.err
+		return at, c.err
 	case version < 1 || version > 3:
-		return 0, f.corrupt(at, "shared message version %d", version)
+		return at, f.corrupt(from, "shared message version %d", version)
 	case version == 3 && where == sharedInHeap:
-		return 0, f.unsupported(at, "message in the shared-message heap (SOHM)")
+		at.inHeap = true
+		copy(at.id[:], c.bytes(len(at.id)))
+		return at, c.err
 	case version == 3 && where == sharedHere:
-		return 0, f.corrupt(at, "shared message that points to itself")
+		return at, f.corrupt(from, "shared message that points to itself")
 	}
 	if version == 1 {
 		c.skip(6)
 	}
-	target := c.offset()
-	return target, c.err
+	at.addr = c.offset()
+	return at, c.err
 }
 
-// wronglyShared says why the message whose pointer stands at the cursor is not read.
-func (f *File) wronglyShared(c *cursor, kind int) error {
-	if _, err := c.shared(); err != nil {
-		return err
-	}
-	return f.corrupt(c.addr, "message of type %#x in another object's header; types alone can be shared so", kind)
-}
-
-// sharedType gives the committed type to which the pointer at the cursor leads. Many attributes and datasets may have one
-// type: it is kept.
+// sharedType gives the committed or shared type to which the pointer at the cursor leads. Many attributes and datasets
+// may have one type: it is kept.
 func (f *File) sharedType(c *cursor) (*Type, error) {
-	addr, err := c.shared()
+	at, err := c.shared()
 	if err != nil {
 		return nil, err
 	}
+	if at.inHeap {
+		return f.shared.datatype(f, at.id)
+	}
+	addr := at.addr
 	f.typesMu.Lock()
 	defer f.typesMu.Unlock()
 	if t, ok := f.types[addr]; ok {

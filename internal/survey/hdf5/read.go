@@ -23,8 +23,13 @@ func (d *Dataset) ReadRows(ctx context.Context, r0, r1 uint64, dst []byte, worke
 
 func (d *Dataset) readRows(ctx context.Context, r0, r1 uint64, dst []byte, workers int) error {
 	if d.refused != nil {
-		return d.refused
+		return d.Readable()
 	}
+	return d.readStored(ctx, r0, r1, dst, workers)
+}
+
+// readStored reads rows whatever their type.
+func (d *Dataset) readStored(ctx context.Context, r0, r1 uint64, dst []byte, workers int) error {
 	if r0 > r1 || r1 > d.Rows() {
 		return fmt.Errorf("rows %d to %d of %d", r0, r1, d.Rows())
 	}

@@ -68,6 +68,7 @@ type Type struct {
 	Tag        string // of an opaque type
 
 	unreadable error      // why elements cannot be read (wraps ErrUnsupported), or nil
+	refKind    uint64     // of a reference
 	odd        *oddNumber // of a number that does not fill its bytes
 	swaps      []swap     // what to reverse in an element, nil if nothing
 }
@@ -200,7 +201,8 @@ func (c *cursor) datatype(depth int) (*Type, error) {
 		n := int(flags & 255)
 		t.Tag = strings.TrimRight(string(c.bytes((n+7)/8*8)), "\x00")
 	case ClassReference:
-		t.unreadable = unsupportedf("references (to objects or regions)")
+		t.refKind = flags & 15
+		t.unreadable = unreadableReference(t.refKind)
 	case ClassCompound:
 		err = c.compound(t, version, int(flags&0xffff), depth)
 	case ClassEnum:

@@ -330,43 +330,86 @@ def filters(f):
 
 
 def refused(f):
-    f.create_dataset("scaleoffset", data=np.arange(20), chunks=(10,), scaleoffset=0)
+    import hdf5plugin
+
     low_level(f, "external_storage", (4,), None, dtype=H5T.STD_I8LE, set_external=(b"elsewhere.bin", 0, 4))
     layout = h5py.VirtualLayout((4,), "i4")
     layout[:] = h5py.VirtualSource("elsewhere.h5", "x", (4,))
     f.create_virtual_dataset("virtual", layout, fillvalue=1)
-    f.create_dataset("refs", (2,), h5py.ref_dtype)
-    f.create_dataset("regions", (2,), h5py.regionref_dtype)
-    half = H5T.STD_I32LE.copy()
-    half.set_precision(20)
-    low_level(f, "i20", (4,), np.arange(4, dtype="i4"), dtype=half)
+    target = f.create_dataset("group/target", data=np.arange(10))
+    objects = f.create_dataset("objects", (2,), h5py.ref_dtype)
+    objects[0] = target.ref
+    regions = f.create_dataset("regions", (2,), h5py.regionref_dtype, chunks=(2,))
+    regions[0] = target.regionref[2:5]
+    f.create_dataset("nowhere", (2,), h5py.ref_dtype)
+    f.create_dataset("row_of_references", (2,), [("id", "i4"), ("to", h5py.ref_dtype)])
+    f.create_dataset("lists_of_references", (2,), h5py.vlen_dtype(h5py.ref_dtype))
     brain = H5T.IEEE_F32LE.copy()
     brain.set_fields(15, 7, 8, 0, 7)
     brain.set_precision(16)
     brain.set_size(2)
     brain.set_ebias(127)
     low_level(f, "bfloat16", (4,), np.arange(4, dtype="f4"), dtype=brain)
+    f.create_dataset("long_double", data=np.arange(3, dtype=np.longdouble))
+    low_level(f, "time", (3,), None, dtype=H5T.UNIX_D32LE)
+    f.create_dataset("blosc2", data=np.arange(90.0), chunks=(30,), **hdf5plugin.Blosc2())
+    f.create_dataset("zfp", data=np.arange(90.0), chunks=(30,), **hdf5plugin.Zfp(rate=8))
     f["external_link"] = h5py.ExternalLink("elsewhere.h5", "/x")
 
 
-def shared_messages(path):
-    """A file whose types and dataspaces are kept in a heap of shared messages."""
-    plist = H5P.create(H5P.FILE_CREATE)
-    library("H5Pset_shared_mesg_nindexes", plist, 1)
-    library("H5Pset_shared_mesg_index", plist, 0, 0x1F, 8)
-    with h5py.File(h5py.h5f.create(bytes(path), fcpl=plist)) as f:
-        for name in "abc":
-            f.create_dataset(name, data=np.zeros(3, [("x", "f4"), ("y", "f8")]))
+def native_complex(f):
+    """Complex numbers as a class of their own, which h5py reads but does not write."""
+    by_hand = {}
+    LIBRARY.H5Tcomplex_create.restype = ctypes.c_int64
+    for name, base, kind in (("c8", H5T.IEEE_F32LE, "<c8"), ("c16_big", H5T.IEEE_F64BE, ">c16")):
+        dtype = H5T.TypeID(LIBRARY.H5Tcomplex_create(ctypes.c_int64(base.id)))
+        v = (np.arange(7) - 1j * np.arange(7) / 3).astype(kind)
+        plist = H5P.create(H5P.DATASET_CREATE)
+        plist.set_chunk((3,))
+        plist.set_shuffle()
+        plist.set_deflate(4)
+        d = H5D.create(f.id, name.encode(), dtype, H5S.create_simple(v.shape), plist)
+        if (
+            LIBRARY.H5Dwrite(*(ctypes.c_int64(x) for x in (d.id, dtype.id, 0, 0, 0)), v.ctypes.data_as(ctypes.c_void_p))
+            < 0
+        ):
+            raise RuntimeError("H5Dwrite")
+        by_hand["/" + name] = ([7], v.astype(v.dtype.newbyteorder("<")).tobytes())
+    return by_hand
+
+
+def shared_messages(path, indexes, cutoff):
+    """A file that keeps messages of each kind in heaps of shared messages: by heap the kinds, 1 << message type."""
+    plist, access = H5P.create(H5P.FILE_CREATE), H5P.create(H5P.FILE_ACCESS)
+    access.set_libver_bounds(h5py.h5f.LIBVER_LATEST, h5py.h5f.LIBVER_LATEST)
+    library("H5Pset_shared_mesg_nindexes", plist, len(indexes))
+    for i, kinds in enumerate(indexes):
+        library("H5Pset_shared_mesg_index", plist, i, kinds, 8)
+    library("H5Pset_shared_mesg_phase_change", plist, cutoff, max(0, cutoff - 5))
+    row = np.dtype([("x", "f4"), ("y", ">f8")])
+    with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, plist, access)) as f:
+        for i in range(12):
+            d = f.create_dataset(
+                f"row{i}", data=np.full((5, 4), np.array((i, 2.5), row)), chunks=(2, 4), compression="gzip"
+            )
+            d.attrs["unit"], d.attrs["row"] = "a unit of some length", np.full(3, np.array((1, i % 2), row))
+        f.create_dataset("filled", (6, 3), ">i8", chunks=(2, 3), fillvalue=-77, shuffle=True, compression="gzip")
+        for i in range(20):  # dense ones
+            f["filled"].attrs[f"attribute{i}"] = "a text of many attributes"
 
 
 def filtered_heap(path):
-    """A group whose links are in a compressed fractal heap."""
+    """Groups whose links are in compressed fractal heaps."""
     plist = H5P.create(H5P.GROUP_CREATE)
     library("H5Pset_deflate", plist, 6)
     with h5py.File(path, "w", libver="latest") as f:
-        group = h5py.Group(h5py.h5g.create(f.id, b"packed", gcpl=plist))
-        for i in range(60):
-            group[f"link{i}"] = h5py.SoftLink("/nowhere")
+        target = f.create_dataset("target", data=np.arange(3))
+        for name, count in (("packed", 20), ("wide", 900)):
+            group = h5py.Group(h5py.h5g.create(f.id, name.encode(), gcpl=plist))
+            for i in range(count):
+                group[f"a link with a name that is long, number {i}"] = h5py.SoftLink(f"/target{i % 2}")
+            group["last"] = target
+            group["huge" + "x" * 5000] = target
 
 
 def all_codecs(folder):
@@ -405,13 +448,22 @@ def main():
             manifest[path.name] = describe(path, by_hand)
         with h5py.File(HERE / f"refused_{version}.h5", "w", libver=(version, "latest")) as f:
             refused(f)
+    path = HERE / "complex_latest.h5"
+    with create(path, "latest", small_nodes=False) as f:
+        by_hand = native_complex(f)
+    manifest[path.name] = describe(path, by_hand)
     path = HERE / "userblock.h5"
     with h5py.File(path, "w", libver=("v108", "v108"), userblock_size=1024) as f:
         f.create_dataset("x", data=np.arange(10.0))
         f.create_dataset("y", data=np.arange(90.0), chunks=(20,), compression="gzip")
     manifest[path.name] = describe(path, None)
-    shared_messages(HERE / "refused_shared.h5")
-    filtered_heap(HERE / "refused_heap.h5")
+    for name, indexes, cutoff in (("shared_one", [0x182A], 50), ("shared_several", [0xA, 0x820, 0x1000], 4)):
+        path = HERE / f"{name}.h5"
+        shared_messages(path, indexes, cutoff)
+        manifest[path.name] = describe(path, None)
+    path = HERE / "heap_filtered.h5"
+    filtered_heap(path)
+    manifest[path.name] = describe(path, None)
     write_manifest(HERE, manifest)
 
 
