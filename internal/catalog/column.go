@@ -148,16 +148,31 @@ const MaxColumns = 4096
 // reserved are names that stand for something else in the rows files or in a HATS path.
 var reserved = []string{"_shard", "_row", "Norder", "Dir", "Npix"}
 
-// Check says whether the format allows the column.
+// Check says whether the format allows the column in a dataset.
 func (c *Column) Check() error {
+	for _, name := range append([]string{c.Name}, memberNames(c)...) {
+		if slices.Contains(reserved, name) {
+			return fmt.Errorf("%w: %q: the name is reserved; rename it in the recipe (rename: %s: new_name)", ErrColumn, name, name)
+		}
+	}
+	return c.checkFile()
+}
+
+func memberNames(c *Column) []string {
+	var out []string
+	for i := range c.Members {
+		out = append(out, c.Members[i].Name)
+	}
+	return out
+}
+
+// checkFile says whether a file may hold the column.
+func (c *Column) checkFile() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %q: %s", ErrColumn, c.Name, fmt.Sprintf(format, args...))
 	}
 	if c.Name == "" || len(c.Name) > 255 || strings.ContainsAny(c.Name, ".\x00\n/") {
 		return bad("a name has 1 to 255 bytes and neither dot, slash, NUL nor line break; rename it in the recipe")
-	}
-	if slices.Contains(reserved, c.Name) {
-		return bad("the name is reserved; rename it in the recipe (rename: %s: new_name)", c.Name)
 	}
 	switch c.Kind {
 	case Struct:
@@ -174,7 +189,7 @@ func (c *Column) Check() error {
 				return bad("member %q stands twice", m.Name)
 			}
 			seen[m.Name] = true
-			if err := m.Check(); err != nil {
+			if err := m.checkFile(); err != nil {
 				return err
 			}
 		}
@@ -214,12 +229,22 @@ func (c *Column) Check() error {
 	return nil
 }
 
-// CheckColumns says whether the format allows the columns together.
+// CheckColumns says whether the format allows the columns together in a dataset.
 func CheckColumns(cols []Column) error {
+	for i := range cols {
+		if err := cols[i].Check(); err != nil {
+			return err
+		}
+	}
+	return CheckFileColumns(cols)
+}
+
+// CheckFileColumns says whether one file may hold the columns: those of a dataset, or those of its id index.
+func CheckFileColumns(cols []Column) error {
 	n := 0
 	seen := map[string]bool{}
 	for i := range cols {
-		if err := cols[i].Check(); err != nil {
+		if err := cols[i].checkFile(); err != nil {
 			return err
 		}
 		if seen[cols[i].Name] {

@@ -76,6 +76,12 @@ func (s *Shard) check() error {
 	if s.Order < 0 || s.Order > 29 || s.Pix < 0 || s.Pix >= 12<<(2*s.Order) {
 		return bad("pixel %d of order %d does not exist", s.Pix, s.Order)
 	}
+	if s.Role == Margin { // its rows lie around its pixel, not in it
+		if s.HpxMin < 0 || s.HpxMin > s.HpxMax || s.HpxMax >= 12<<58 {
+			return bad("_healpix_29 from %d to %d is not on the sky", s.HpxMin, s.HpxMax)
+		}
+		return nil
+	}
 	shift := 2 * (29 - s.Order)
 	if s.HpxMin > s.HpxMax || s.HpxMin>>shift != s.Pix || s.HpxMax>>shift != s.Pix {
 		return bad("_healpix_29 from %d to %d is not inside pixel %d of order %d", s.HpxMin, s.HpxMax, s.Pix, s.Order)

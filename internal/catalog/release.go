@@ -39,6 +39,27 @@ type Dataset struct {
 	Licence   string   `json:"licence"`
 	Citation  string   `json:"citation"`
 	DOI       string   `json:"doi"`
+
+	// What the first release that asked for it fixed, and no release takes back.
+	Margin int64  `json:"margin,omitempty"` // radius in milliarcseconds; 0 without one
+	Index  string `json:"index,omitempty"`  // column of the id index; empty without one
+}
+
+// MaxMargin is the largest radius of a margin, in milliarcseconds: two degrees.
+const MaxMargin = 7_200_000
+
+// IndexColumns are the columns of the shards of an id index over a column of the dataset, as HATS has them.
+func IndexColumns(c *Column) []Column {
+	return []Column{{Name: c.Name, Kind: Scalar, DType: c.DType, Unit: c.Unit, Codec: Zstd}, {Name: "Norder", Kind: Scalar, DType: Uint8, Codec: Zstd}, {Name: "Npix", Kind: Scalar, DType: Uint64, Codec: Zstd}}
+}
+
+// Indexed says whether an id index may stand over a column: it has to be text or whole numbers, one a row.
+func (c *Column) Indexed() bool {
+	switch c.DType {
+	case String, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64:
+		return c.Kind == Scalar
+	}
+	return false
 }
 
 // HasSky says whether rows have positions.
@@ -104,6 +125,12 @@ func (d *Dataset) Check() error {
 		if c := d.Column(n); n != "" && (c == nil || c.Kind != Scalar || c.DType == String) {
 			return bad("the position column %q is not a number of the dataset", n)
 		}
+	}
+	if d.Margin < 0 || d.Margin > MaxMargin || d.Margin > 0 && !d.HasSky() {
+		return bad("a margin of %d milliarcseconds; at most %d, and only with positions", d.Margin, MaxMargin)
+	}
+	if c := d.Column(d.Index); d.Index != "" && (c == nil || !c.Indexed() || !d.HasSky()) {
+		return bad("an index over %q; it has to be a column of text or whole numbers, and only with positions", d.Index)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func describedColumns(m *FileMetaData, top []schemaNode) []catalog.Column {
 			}
 		}
 	}
-	if catalog.CheckColumns(out) != nil {
+	if catalog.CheckFileColumns(out) != nil {
 		return nil
 	}
 	return out

@@ -193,7 +193,7 @@ func checkFileColumns(cols []catalog.Column) error {
 	if len(cols) == 0 {
 		return fmt.Errorf("%w: a shard needs a column", catalog.ErrColumn)
 	}
-	if err := catalog.CheckColumns(cols); err != nil {
+	if err := catalog.CheckFileColumns(cols); err != nil {
 		return err
 	}
 	for i, c := range catalog.FileOrder(cols) {
