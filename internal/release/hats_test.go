@@ -90,7 +90,7 @@ func TestTheCardGivesEveryColumnAFeature(t *testing.T) {
 
 func TestHATSFilesListPixelsOnceAndScalarsByName(t *testing.T) {
 	rel, shards := oddRelease()
-	if got := string(partitionInfo(shards)); got != "Norder,Npix\n0,3\n1,17\n" {
+	if got := string(partitionInfo(pixels(shards))); got != "Norder,Npix\n0,3\n1,17\n" {
 		t.Errorf("partition_info.csv: %q", got)
 	}
 	props := string(hatsProperties(rel, shards))

@@ -30,13 +30,15 @@ type journal struct {
 	State   state           `json:"state"`
 	Release int             `json:"release"`
 	Dataset catalog.Dataset `json:"dataset"`
-	Shards  []stagedShard   `json:"shards"`
-	Key     string          `json:"key"` // what a repeated import is compared by
+	Shards  []stagedShard   `json:"shards"`            // primary ones
+	Further []stagedShard   `json:"further,omitempty"` // of margin and id index, while they are sealed
+	Key     string          `json:"key"`               // what a repeated import is compared by
 	Growth  []Growth        `json:"growth"`
 	Skipped []string        `json:"skipped"` // inputs that were left out as damaged
 }
 
 type stagedShard struct {
+	Role       string `json:"role,omitempty"` // empty: primary
 	Path       string `json:"path"`
 	Order      int8   `json:"order"`
 	Pix        int64  `json:"pix"`
@@ -50,10 +52,19 @@ type stagedShard struct {
 }
 
 func (s *stagedShard) shard(release int) catalog.Shard {
-	out := catalog.Shard{Path: s.Path, Role: catalog.Primary, Release: int32(release), Order: s.Order, Pix: s.Pix, HpxMin: s.HpxMin, HpxMax: s.HpxMax, Rows: s.Rows, Bytes: s.Bytes, TailOffset: s.TailOffset}
+	role := s.Role
+	if role == "" {
+		role = catalog.Primary
+	}
+	out := catalog.Shard{Path: s.Path, Role: role, Release: int32(release), Order: s.Order, Pix: s.Pix, HpxMin: s.HpxMin, HpxMax: s.HpxMax, Rows: s.Rows, Bytes: s.Bytes, TailOffset: s.TailOffset}
 	copy(out.SHA256[:], s.SHA256)
 	copy(out.TailDigest[:], s.TailDigest)
 	return out
+}
+
+// all are the shards that move into place.
+func (j *journal) all() []stagedShard {
+	return append(j.Shards[:len(j.Shards):len(j.Shards)], j.Further...)
 }
 
 func (r root) journalPath(n int) string { return r.path(stagingDir, strconv.Itoa(n)+".json") }
@@ -174,7 +185,7 @@ func (r root) discard(n int) error {
 // unseal moves shards that were renamed into place back to the staging folder.
 func (r root) unseal(j *journal) error {
 	var moves []move
-	for _, s := range j.Shards {
+	for _, s := range j.all() {
 		from, to := r.path(s.Path), filepath.Join(r.shardsPath(j.Release), filepath.FromSlash(s.Path))
 		if _, err := os.Stat(to); err != nil {
 			moves = append(moves, move{from, to})
@@ -183,10 +194,10 @@ func (r root) unseal(j *journal) error {
 	if err := r.moveAll(moves, r.path(stagingDir)); err != nil {
 		return fmt.Errorf("release: roll back release %d: %w", j.Release, err)
 	}
-	for _, s := range j.Shards {
+	for _, s := range j.all() {
 		removeEmpty(filepath.Dir(r.path(s.Path)), r.dir)
 	}
-	j.State = staged
+	j.State, j.Further = staged, nil // the next attempt writes them anew, or none
 	return r.writeJournal(j)
 }
 
@@ -212,9 +223,11 @@ func (r root) finish(j *journal) error {
 }
 
 // topFiles maps files of meta/ to where they stand in the root, in the order in which they are written.
-func topFiles(name string, sky bool) [][2]string {
+func topFiles(d *catalog.Dataset) [][2]string {
+	name := d.Name
 	out := [][2]string{{"_common_metadata", name + "/dataset/_common_metadata"}}
-	if sky {
+	out = append(out, furtherFiles(d)...)
+	if d.HasSky() {
 		out = append(out, [2]string{"skymap.fits", name + "/skymap.fits"}, [2]string{"partition_info.csv", name + "/partition_info.csv"},
 			[2]string{"hats.properties", name + "/hats.properties"}, [2]string{"properties", name + "/properties"}, [2]string{"collection.properties", "collection.properties"})
 	}
@@ -224,7 +237,7 @@ func topFiles(name string, sky bool) [][2]string {
 // writeTop writes the files at the top anew from releases/<n>/meta, and latest.json last.
 func (r root) writeTop(p *published, dir string) error {
 	d := &p.release.Dataset
-	for _, f := range topFiles(d.Name, d.HasSky()) {
+	for _, f := range topFiles(d) {
 		b, err := r.document(dir, "meta/"+f[0], p.release)
 		if err != nil {
 			return err

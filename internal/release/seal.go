@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -27,6 +28,12 @@ type SealOptions struct {
 	DOI      string
 	Tool     string // program and version
 	Now      time.Time
+
+	Margin   int64                  // radius of the margin in milliarcseconds; 0: as the release before
+	Index    string                 // column of the id index; empty: as the release before
+	Announce func(MarginSize) error // is told of the margin before it is written, and may refuse it; may be nil
+	Jobs     int                    // goroutines; default: as many as the process may run at once
+	Progress Progress
 }
 
 // SealReport says what was released.
@@ -34,12 +41,15 @@ type SealReport struct {
 	Release int      `json:"release"`
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`
-	Rows    int64    `json:"rows"`  // all releases
-	Bytes   int64    `json:"bytes"` // all releases
-	Shards  int      `json:"shards"`
+	Rows    int64    `json:"rows"`   // all releases
+	Bytes   int64    `json:"bytes"`  // all releases
+	Shards  int      `json:"shards"` // primary ones, as rows and bytes are
 	Added   Added    `json:"added"`
 	Growth  []Growth `json:"growth"`
 	Skipped []string `json:"skipped"`
+
+	Margin *MarginSize `json:"margin,omitempty"` // that this release added, as announced
+	Index  string      `json:"index,omitempty"`  // column of the id index
 }
 
 // Added is what a release adds to the one before.
@@ -95,6 +105,17 @@ func sealInto(ctx context.Context, r root, opt SealOptions) (*SealReport, error)
 	if err := j.terms(parent, opt); err != nil {
 		return nil, err
 	}
+	if err := j.ask(parent, &opt); err != nil {
+		return nil, err
+	}
+	if opt.Jobs <= 0 {
+		opt.Jobs = runtime.GOMAXPROCS(0)
+	}
+	further, size, err := r.extend(ctx, j, parent, &opt)
+	if err != nil {
+		return nil, err
+	}
+	j.Further = further.shards
 	rel, shards, err := r.compose(ctx, j, parent, opt)
 	if err != nil {
 		return nil, err
@@ -121,7 +142,12 @@ func sealInto(ctx context.Context, r root, opt SealOptions) (*SealReport, error)
 		// Whether the commit is on disk decides which way to go.
 		return nil, errors.Join(fmt.Errorf("release: seal release %d: %w", rel.Number, err), r.recover())
 	}
-	rep := &SealReport{Release: rel.Number, ID: catalog.ReleaseID(raw), Name: rel.Dataset.Name, Rows: rel.Rows, Bytes: rel.Bytes, Shards: len(shards), Growth: j.Growth, Skipped: j.Skipped}
+	rep := &SealReport{Release: rel.Number, ID: catalog.ReleaseID(raw), Name: rel.Dataset.Name, Rows: rel.Rows, Bytes: rel.Bytes, Growth: j.Growth, Skipped: j.Skipped, Margin: size, Index: rel.Dataset.Index}
+	for i := range shards {
+		if shards[i].Role == catalog.Primary {
+			rep.Shards++
+		}
+	}
 	for i := range j.Shards {
 		rep.Added.Rows += j.Shards[i].Rows
 		rep.Added.Bytes += j.Shards[i].Bytes
@@ -135,9 +161,10 @@ func sealInto(ctx context.Context, r root, opt SealOptions) (*SealReport, error)
 
 // commit moves the shards into place, and then the release's folder.
 func (r root) commit(j *journal, dir string) error {
-	moves := make([]move, len(j.Shards))
-	for i := range j.Shards {
-		p := filepath.FromSlash(j.Shards[i].Path)
+	all := j.all()
+	moves := make([]move, len(all))
+	for i := range all {
+		p := filepath.FromSlash(all[i].Path)
 		moves[i] = move{filepath.Join(r.shardsPath(j.Release), p), filepath.Join(r.dir, p)}
 	}
 	if err := r.moveAll(moves, r.dir); err != nil {
@@ -197,8 +224,8 @@ func (r root) compose(ctx context.Context, j *journal, parent *published, opt Se
 	if err := r.checkStaged(ctx, j); err != nil {
 		return nil, nil, err
 	}
-	for i := range j.Shards {
-		shards = append(shards, j.Shards[i].shard(j.Release))
+	for _, s := range j.all() {
+		shards = append(shards, s.shard(j.Release))
 	}
 	catalog.SortManifest(shards)
 	for i := range shards {
@@ -223,8 +250,11 @@ func (r root) compose(ctx context.Context, j *journal, parent *published, opt Se
 	if j.Dataset.HasSky() {
 		props := hatsProperties(rel, shards)
 		top["hats.properties"], top["properties"] = props, props
-		top["partition_info.csv"] = partitionInfo(shards)
+		top["partition_info.csv"] = partitionInfo(pixels(shards))
 		top["collection.properties"] = collectionProperties(rel)
+		if err := furtherTop(top, rel, shards); err != nil {
+			return nil, nil, err
+		}
 	}
 	for name, b := range top {
 		if err := r.writeFile(filepath.Join(work, "meta", name), b); err != nil {

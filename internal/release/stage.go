@@ -105,16 +105,11 @@ func (im *importer) parts() ([]part, []Growth, error) {
 	var existing []pixel
 	if im.parent != nil {
 		for i := range im.parent.manifest {
-			s := &im.parent.manifest[i]
-			if s.Role != catalog.Primary {
-				continue
+			if s := &im.parent.manifest[i]; s.Role == catalog.Primary {
+				old[pixel{s.Order, s.Pix}] += s.Rows
 			}
-			px := pixel{s.Order, s.Pix}
-			if old[px] == 0 {
-				existing = append(existing, px)
-			}
-			old[px] += s.Rows
 		}
+		existing = heldPixels(im.parent.manifest)
 	}
 	parts, err := partition(hpx, payload, existing, im.ds.ShardSize, im.ds.Expect)
 	if err != nil {

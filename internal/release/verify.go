@@ -163,7 +163,7 @@ func (v *verifier) sums(p *published) {
 		v.find(releaseDir(p.release)+"/release.json", "it says %d rows in %d bytes, the manifest %d in %d", p.release.Rows, p.release.Bytes, rows, size)
 	}
 	d := &p.release.Dataset
-	if _, err := partition(nil, nil, pixels(p.manifest), d.ShardSize, d.Expect); err != nil {
+	if _, err := partition(nil, nil, heldPixels(p.manifest), d.ShardSize, d.Expect); err != nil {
 		v.find(releaseDir(p.release)+"/manifest.parquet", "%v", err)
 	}
 }
@@ -195,7 +195,7 @@ func (v *verifier) appended(before, p *published) {
 func (v *verifier) top(p *published) error {
 	d := &p.release.Dataset
 	dir := releaseDir(p.release)
-	for _, f := range topFiles(d.Name, d.HasSky()) {
+	for _, f := range topFiles(d) {
 		want, err := v.root.document(dir, "meta/"+f[0], p.release)
 		if err != nil {
 			continue // found above
