@@ -59,7 +59,6 @@ type Dataset struct {
 	once     sync.Once
 	chunks   []chunkEntry
 	indexErr error
-	scratch  sync.Pool
 }
 
 // Dataset gives the object as a dataset. What this package cannot read (see Readable) is no error here, so that it can be

@@ -4,7 +4,8 @@
 //
 //   - What it returns is what the file says. Metadata checksums, chunk checksums and the checksum of every deflate, bzip2
 //     and (where there is one) Zstandard stream are verified. A feature that is not implemented is refused by name with
-//     [ErrUnsupported]; it is never papered over with fill values.
+//     [ErrUnsupported]; it is never papered over with fill values. What has no checksum (plain data, and chunks whose
+//     filters have none) reads as it stands.
 //   - Foreign bytes do no harm. Every length is bounded by the file's size before memory is allocated for it. What a walk
 //     over a tree, a heap, an index and its chunks visits may together take no more than the file does, for in a sound
 //     file nothing overlaps: loops and fans end after work linear in the file. A damaged file gives an error that names

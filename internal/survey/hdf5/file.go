@@ -43,7 +43,8 @@ type File struct {
 	types      map[uint64]*Type // committed types by address
 	typesSpent budget
 
-	shared sharedMessages
+	shared  sharedMessages
+	scratch sync.Pool // of *scratch, for those who decode chunks
 }
 
 // Open opens the file at path. The error wraps ErrNotHDF5, ErrCorrupt, ErrUnsupported or one of os.Open.

@@ -15,7 +15,7 @@ const pieceBytes = 4 << 20
 // ReadVlen. What was never written reads as the fill value.
 //
 // At most workers goroutines (at least 1) decode chunks; each has buffers of up to three decoded chunks and one stored one,
-// which are kept for the next call. All have ended when ReadRows returns, early if ctx ends. On error dst may be partly
+// which the file keeps for the next call. All have ended when ReadRows returns, early if ctx ends. On error dst may be partly
 // overwritten. The error wraps ErrUnsupported for what this package does not read, ErrCorrupt for damage.
 func (d *Dataset) ReadRows(ctx context.Context, r0, r1 uint64, dst []byte, workers int) error {
 	return d.o.in(d.readRows(ctx, r0, r1, dst, workers))
@@ -87,11 +87,11 @@ func (d *Dataset) parallel(ctx context.Context, n uint64, workers int, job func(
 	var once sync.Once
 	var first error
 	work := func() {
-		s, _ := d.scratch.Get().(*scratch)
+		s, _ := d.o.f.scratch.Get().(*scratch)
 		if s == nil {
 			s = &scratch{}
 		}
-		defer d.scratch.Put(s)
+		defer d.o.f.scratch.Put(s)
 		for !stop.Load() {
 			i := next.Add(1) - 1
 			if i >= n {
