@@ -96,6 +96,20 @@ func (g *gunzip) into(dst, src []byte) error {
 	return nil
 }
 
+// faulty keeps the error of a reader, so that it is not taken for the writer's.
+type faulty struct {
+	r   io.Reader
+	err error
+}
+
+func (f *faulty) Read(b []byte) (int, error) {
+	n, err := f.r.Read(b)
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return n, err
+}
+
 // unpack replaces the gzipped file fd by what it holds: in memory if it is small, else in an unnamed temporary file.
 func (f *File) unpack(fd *os.File) error {
 	if f.size <= MaxInMemory {
@@ -129,10 +143,13 @@ func (f *File) unpack(fd *os.File) error {
 		tmp.Close()
 		return err
 	}
-	n, err := io.Copy(tmp, io.LimitReader(io.MultiReader(bytes.NewReader(first), z), MaxUnpacked+1))
+	in := &faulty{r: io.MultiReader(bytes.NewReader(first), z)}
+	n, err := io.Copy(tmp, io.LimitReader(in, MaxUnpacked+1))
 	switch {
+	case in.err != nil:
+		err = corruptf("gzip, after %d bytes: %v", n, in.err)
 	case err != nil:
-		err = corruptf("gzip, after %d bytes: %v", n, err)
+		err = fmt.Errorf("unpacking to a temporary file: %w", err)
 	case n > MaxUnpacked:
 		err = fmt.Errorf("%w: gzipped, and over %d GiB when unpacked; unpack it first", ErrTooLarge, int64(MaxUnpacked)>>30)
 	default:

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +115,36 @@ func TestADecoderGivesTheFirstImageOfAFileInMemory(t *testing.T) {
 	} {
 		if _, _, _, err := d.Decode(c.raw, c.max); !errors.Is(err, c.want) {
 			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestAGzippedFileIsReadOrRefusedByName(t *testing.T) {
+	whole := zipped(t, stamp(9))
+	bad := bytes.Clone(whole)
+	bad[len(bad)-6] ^= 1
+	for name, c := range map[string]struct {
+		raw  []byte
+		want error
+	}{
+		"whole":       {whole, nil},
+		"two members": {slices.Concat(zipped(t, stamp(9)[:1000]), zipped(t, stamp(9)[1000:])), nil},
+		"cut":         {whole[:len(whole)-9], ErrCorrupt},
+		"bad crc":     {bad, ErrCorrupt},
+		"no FITS":     {zipped(t, []byte("something else")), ErrNotFITS},
+		"no gzip":     {[]byte{gzipID1, gzipID2, 0, 0}, ErrCorrupt},
+	} {
+		path := filepath.Join(t.TempDir(), "stamp.fits.gz")
+		if err := os.WriteFile(path, c.raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(path)
+		if err == nil {
+			_, err = everything(f)
+			err = errors.Join(err, f.Close())
+		}
+		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), "stamp.fits.gz") {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 }

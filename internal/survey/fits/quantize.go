@@ -53,51 +53,76 @@ func (q *quantized) dither() dither {
 	return d
 }
 
-func (d *dither) draw() float64 {
-	v := float64(d.random[d.next])
-	if d.next++; d.next == randoms {
+// advance goes on by n numbers, at most to the table's end.
+func (d *dither) advance(n int) {
+	if d.next += n; d.next == randoms {
 		if d.start++; d.start == randoms {
 			d.start = 0
 		}
 		d.next = int(d.random[d.start] * randomSpan)
 	}
-	return v
 }
 
-// value gives the float of v. The conversions keep a product from being fused with the sum.
-func (q *quantized) value(v int32, d *dither) float64 {
+// blockFloats is how many floats are computed before they are stored.
+const blockFloats = 256
+
+// values computes the floats of vals, which are no more than blockFloats. The conversions keep a product from being fused
+// with the sum.
+func (q *quantized) values(out []float64, vals []int32, d *dither) {
+	scale, zero := q.scale, q.zero
+	out = out[:len(vals)]
 	if q.method == noDither {
-		if q.hasBlank && int64(v) == q.blank {
-			return nan()
+		for i, v := range vals {
+			out[i] = float64(float64(v)*scale) + zero
 		}
-		return float64(float64(v)*q.scale) + q.zero
 	}
-	r := d.draw()
-	switch {
-	case q.hasBlank && int64(v) == q.blank:
-		return nan()
-	case q.method == dither2 && v == ditherZero:
-		return 0
+	for done := 0; q.method != noDither && done < len(vals); {
+		random := d.random[d.next:]
+		random = random[:min(len(random), len(vals)-done)]
+		part, to := vals[done:done+len(random)], out[done:done+len(random)]
+		for i, r := range random {
+			to[i] = float64((float64(part[i])-float64(r)+0.5)*scale) + zero
+		}
+		done += len(random)
+		d.advance(len(random))
 	}
-	return float64((float64(v)-r+0.5)*q.scale) + q.zero
+	if q.method == dither2 {
+		for i, v := range vals {
+			if v == ditherZero {
+				out[i] = 0
+			}
+		}
+	}
+	if q.hasBlank {
+		for i, v := range vals {
+			if int64(v) == q.blank {
+				out[i] = nan()
+			}
+		}
+	}
 }
 
-func (q *quantized) float32(dst []byte, vals []int32) {
+// store writes the floats of vals, of 4 or 8 bytes.
+func (q *quantized) store(dst []byte, vals []int32, width int) {
 	var d dither
 	if q.method != noDither {
 		d = q.dither()
 	}
-	for i, v := range vals {
-		le.PutUint32(dst[4*i:], math.Float32bits(float32(q.value(v, &d))))
-	}
-}
-
-func (q *quantized) float64(dst []byte, vals []int32) {
-	var d dither
-	if q.method != noDither {
-		d = q.dither()
-	}
-	for i, v := range vals {
-		le.PutUint64(dst[8*i:], math.Float64bits(q.value(v, &d)))
+	var block [blockFloats]float64
+	for len(vals) > 0 {
+		n := min(len(vals), blockFloats)
+		q.values(block[:], vals[:n], &d)
+		if width == 4 {
+			for _, v := range block[:n] {
+				le.PutUint32(dst, math.Float32bits(float32(v)))
+				dst = dst[4:]
+			}
+		} else {
+			for _, v := range block[:n] {
+				le.PutUint64(dst, math.Float64bits(v))
+				dst = dst[8:]
+			}
+		}
+		vals = vals[n:]
 	}
 }

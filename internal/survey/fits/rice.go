@@ -125,38 +125,42 @@ func rice(dst []int32, src []byte, code riceCode, block int) error {
 func unfold(d uint32) int32 { return int32(d>>1) ^ -int32(d&1) }
 
 // block decodes differences of fs low bits after a run of zeros and a 1. It is the loop that decides the speed: while 8
-// bytes of input are left, one refill serves a whole difference whose run is short, and no bit needs a check.
+// bytes of input are left, a refill serves two differences where both are short, which nearly all are, and no bit needs a
+// check.
 func (r *riceReader) block(out []int32, last int32, fs uint, code riceCode) (int32, bool) {
+	const ready, half = 56, 28
 	src, in, acc, n := r.src, r.in, r.acc, r.n
 	limit := len(src) - 8
 	low := uint64(1)<<fs - 1
 	i := 0
-	for i < len(out) && in <= limit {
+	for i+1 < len(out) && in <= limit {
 		acc |= be.Uint64(src[in:]) >> (n & 63)
 		in += int(63-n) >> 3
-		n |= 56
+		n |= ready
 		z := uint(bits.LeadingZeros64(acc))
 		used := z + 1 + fs
-		if used > 56 {
+		if used > ready {
 			break
 		}
-		for {
-			d := uint32(z)<<(fs&31) | uint32(acc>>((64-used)&63)&low)
-			acc <<= used & 63
-			n -= used
-			last += int32(d>>1) ^ -int32(d&1)
-			out[i] = last
-			i++
-			// What is left of the bits may hold another one.
-			if i == len(out) {
-				break
-			}
-			z = uint(bits.LeadingZeros64(acc))
-			used = z + 1 + fs
-			if used > n {
-				break
-			}
+		d := uint32(z)<<(fs&31) | uint32(acc>>((64-used)&63)&low)
+		acc <<= used & 63
+		n -= used
+		last += int32(d>>1) ^ -int32(d&1)
+		out[i] = last
+		i++
+		if used > half {
+			continue
 		}
+		z = uint(bits.LeadingZeros64(acc))
+		if used = z + 1 + fs; used > half {
+			continue
+		}
+		d = uint32(z)<<(fs&31) | uint32(acc>>((64-used)&63)&low)
+		acc <<= used & 63
+		n -= used
+		last += int32(d>>1) ^ -int32(d&1)
+		out[i] = last
+		i++
 	}
 	r.in, r.acc, r.n = in, acc, n
 	for ; i < len(out); i++ {

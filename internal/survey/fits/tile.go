@@ -3,6 +3,7 @@ package fits
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -420,7 +421,8 @@ func (r *tileReader) compressed(row, src []byte, number int64, size []int64, pix
 		if data != nil {
 			r.widen(data, wide, pixels)
 		}
-		return r.dequantize(row, number)
+		r.dequantize(row, number)
+		return nil
 	}
 	if data != nil {
 		if r.codec == "GZIP_2" {
@@ -428,7 +430,7 @@ func (r *tileReader) compressed(row, src []byte, number int64, size []int64, pix
 		} else {
 			swap(r.raw, data, wide)
 		}
-	} else if err := narrow(r.raw, r.vals, r.bitpix, r.codec == "RICE_1" && r.bytepix == 1); err != nil {
+	} else if err := narrow(r.raw, r.vals, r.bitpix); err != nil {
 		return err
 	}
 	if r.blank.here && r.bitpix > 0 {
@@ -520,7 +522,7 @@ func gather(dst, src []byte, width int) {
 }
 
 // narrow writes integers as numbers of bitpix; one that does not fit is damage.
-func narrow(dst []byte, vals []int32, bitpix int, unsigned bool) error {
+func narrow(dst []byte, vals []int32, bitpix int) error {
 	bad := func(i int) error {
 		return corruptf("pixel %d of the tile is %d, which BITPIX %d does not hold", i, vals[i], bitpix)
 	}
@@ -533,11 +535,13 @@ func narrow(dst []byte, vals []int32, bitpix int, unsigned bool) error {
 			dst[i] = byte(v)
 		}
 	case 16:
+		wrong := int32(0)
 		for i, v := range vals {
-			if v != int32(int16(v)) {
-				return bad(i)
-			}
+			wrong |= v ^ int32(int16(v))
 			le.PutUint16(dst[2*i:], uint16(v))
+		}
+		if wrong != 0 {
+			return bad(slices.IndexFunc(vals, func(v int32) bool { return v != int32(int16(v)) }))
 		}
 	case 32:
 		for i, v := range vals {
@@ -594,7 +598,7 @@ func (r *tileReader) reblank(row []byte) {
 }
 
 // dequantize turns vals into the floats they stand for.
-func (r *tileReader) dequantize(row []byte, number int64) error {
+func (r *tileReader) dequantize(row []byte, number int64) {
 	scale, zero := r.scaleAll, r.zeroAll
 	if r.scale.here {
 		scale = r.scale.real(row)
@@ -606,10 +610,5 @@ func (r *tileReader) dequantize(row []byte, number int64) error {
 	if r.blank.here {
 		q.blank, q.hasBlank = r.blank.integer(row), true
 	}
-	if r.bitpix == -32 {
-		q.float32(r.raw, r.vals)
-	} else {
-		q.float64(r.raw, r.vals)
-	}
-	return nil
+	q.store(r.raw, r.vals, -r.bitpix/8)
 }
