@@ -15,7 +15,7 @@ func newInspectCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect SRC...",
 		Short: "Say what import would make of survey files, as a recipe",
-		Long: `Look into survey files (HDF5; a file or a folder) and print the recipe by which import would turn them into columns:
+		Long: `Look into survey files (HDF5, FITS; a file or a folder) and print the recipe by which import would turn them into columns:
 which one is the id, the position, what is a tensor, of which type, shape and unit, what is ragged. Warnings go to standard
 error. Change the recipe where you want it otherwise, and give it to import with --recipe.`,
 		Example: `  astropile inspect legacysurvey/

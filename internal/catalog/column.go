@@ -152,7 +152,7 @@ var reserved = []string{"_shard", "_row", "Norder", "Dir", "Npix"}
 func (c *Column) Check() error {
 	for _, name := range append([]string{c.Name}, memberNames(c)...) {
 		if slices.Contains(reserved, name) {
-			return fmt.Errorf("%w: %q: the name is reserved; rename it in the recipe (rename: %s: new_name)", ErrColumn, name, name)
+			return fmt.Errorf("%w: %q: the name is reserved; rename it in the recipe (rename: {%s: other_name})", ErrColumn, name, name)
 		}
 	}
 	return c.checkFile()

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,9 +20,6 @@ type Input struct {
 	Link    string // where a symbolic link leads, as it is written; else empty
 }
 
-// extensions are the endings of the files that are read, lower case.
-var extensions = []string{".hdf5", ".h5", ".hdf"}
-
 var (
 	splitName   = regexp.MustCompile(`^(?i)(train|val|valid|validation|test)(?:[_.-].*)?$`)
 	healpixName = regexp.MustCompile(`^(?i)healpix=([0-9]{1,18})$`)
@@ -33,22 +29,44 @@ var (
 // names that start with a dot are passed over, and so are files of other endings. A link to a file is followed; a link
 // to a folder inside a folder is refused by name, because it may lead in a circle: give it as a source of its own.
 //
+// Of published catalogues (HATS collections and catalogues, datasets of our own) only the data of the primary catalogue
+// are inputs: margins, indexes, maps and documents are passed over.
+//
 // Rel is the path below the folder, or the name of the file; with several sources the name of a folder stands before it.
 // Two inputs of one Rel are an error that names both. Errors wrap ErrInput or come from the file system.
 func Discover(sources []string) ([]Input, error) {
+	in, _, err := DiscoverAll(sources)
+	return in, err
+}
+
+// DiscoverAll is Discover, with a warning for what was passed over and could have been taken for data.
+func DiscoverAll(sources []string) ([]Input, []Warning, error) {
+	in, passed, err := discover(sources)
+	if err != nil || len(passed) == 0 {
+		return in, nil, err
+	}
+	more := ""
+	if len(passed) > maxProblemText {
+		passed, more = passed[:maxProblemText], fmt.Sprintf(" and %d more", len(passed)-maxProblemText)
+	}
+	return in, []Warning{{Code: WarnPassed, Text: "passed over, as no part of the primary catalogue: " + strings.Join(passed, ", ") + more}}, nil
+}
+
+func discover(sources []string) ([]Input, []string, error) {
 	var out []Input
+	var passed []string
 	for _, src := range sources {
 		st, err := os.Stat(src)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInput, err)
+			return nil, nil, fmt.Errorf("%w: %w", ErrInput, err)
 		}
 		if !st.IsDir() {
 			if !readable(src) {
-				return nil, fmt.Errorf("%w: %s: files that are read end in %s", ErrInput, src, strings.Join(extensions, ", "))
+				return nil, nil, fmt.Errorf("%w: %s: files that are read end in %s", ErrInput, src, endingsText())
 			}
 			in, err := input(src, filepath.Base(src))
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			out = append(out, in)
 			continue
@@ -57,46 +75,65 @@ func Discover(sources []string) ([]Input, error) {
 		if len(sources) > 1 {
 			abs, err := filepath.Abs(src)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			prefix = filepath.Base(abs)
 		}
-		found, err := walk(src, prefix)
+		found, over, err := walk(src, prefix)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%w: %s: no file in it ends in %s", ErrInput, src, strings.Join(extensions, ", "))
+			return nil, nil, fmt.Errorf("%w: %s: no file in it ends in %s", ErrInput, src, endingsText())
 		}
-		out = append(out, found...)
+		out, passed = append(out, found...), append(passed, over...)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: no sources given", ErrInput)
+		return nil, nil, fmt.Errorf("%w: no sources given", ErrInput)
 	}
 	byRel := map[string]string{}
 	for _, in := range out {
 		if other, ok := byRel[in.Rel]; ok {
-			return nil, fmt.Errorf("%w: %s and %s would both be called %q; give the folder above them, once", ErrInput, other, in.Path, in.Rel)
+			return nil, nil, fmt.Errorf("%w: %s and %s would both be called %q; give the folder above them, once", ErrInput, other, in.Path, in.Rel)
 		}
 		byRel[in.Rel] = in.Path
 	}
-	return out, nil
+	return out, passed, nil
 }
 
-func readable(name string) bool {
-	return slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
-}
+func readable(name string) bool { return named(name) != "" }
 
-func walk(root, prefix string) ([]Input, error) {
-	var out []Input
+func walk(root, prefix string) (out []Input, passed []string, err error) {
+	only := map[string]string{} // of a published folder, the one sub-folder that holds its data
 	// The trailing separator makes a root that is itself a link be followed.
-	err := filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		rel, err := filepath.Rel(root, path)
-		if err != nil || rel == "." {
+		if err != nil {
 			return err
+		}
+		if sub := only[filepath.Dir(rel)]; rel != "." && sub != "" && d.Name() != sub {
+			if d.IsDir() {
+				passed = append(passed, filepath.Join(prefix, rel))
+				return fs.SkipDir
+			}
+			if readable(d.Name()) {
+				passed = append(passed, filepath.Join(prefix, rel))
+			}
+			return nil
+		}
+		if d.IsDir() {
+			sub, auxiliary := dataIn(path)
+			if auxiliary && rel != "." {
+				passed = append(passed, filepath.Join(prefix, rel))
+				return fs.SkipDir
+			}
+			only[rel] = sub
+		}
+		if rel == "." {
+			return nil
 		}
 		if strings.HasPrefix(d.Name(), ".") {
 			if d.IsDir() {
@@ -123,9 +160,9 @@ func walk(root, prefix string) ([]Input, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return out, nil
+	return out, passed, nil
 }
 
 func input(path, rel string) (Input, error) {

@@ -4,16 +4,23 @@
 // It promises that a value is what the file says, bit for bit, or that there is an error which names file, column and
 // row: types are widened only where every value stays exact, a source that is in no column and not dropped is refused,
 // and so are positions that are not on the sky. Memory is bounded by the rows asked for. Formats have sub-packages
-// (package hdf5); the mapping to columns is here.
+// (hdf5, fits and others; package table is what those share whose rows are objects); the mapping to columns is here.
 //
 // # Families
 //
-// Published surveys lay objects out in three ways, and a set of inputs is of one of them:
+// Published surveys lay objects out in five ways, and a set of inputs is of one of them. Three are HDF5:
 //
 //   - columnar: datasets at the root share axis 0, the object. Members of compound rows become columns dataset_member.
 //   - object: one object a file. Scalars have shape (), light curves are arrays [band, epoch] beside a list of bands.
 //   - group: one group an object. Attributes that no dataset of the same name repeats are scalars too; the group's name is
 //     the id where nothing else is. Members of compound datasets become columns dataset_member.
+//
+// Two are of other formats:
+//
+//   - table: rows are objects. FITS tables (of a file with several, hdu: NAME or number says which), Parquet, CSV, ECSV,
+//     JSONL. Members of structs are sources with dots (candidate.ra), and columns with underscores (candidate_ra).
+//   - image: a FITS file is one object: its images, the keywords of their header (header.EXPTIME), the position of the middle of
+//     the first image, and the file's name, which is the id.
 //
 // Where a file could be of more than one, Inspect refuses it with the line of a recipe that decides.
 //
@@ -35,14 +42,18 @@
 //     unless dtype: string is asked for. Positions are ra and dec or a usual spelling of them, in degrees.
 //   - Other text of fixed length loses the NULs and spaces that pad it; text of varying length is kept. Text has to be
 //     UTF-8 (text: latin1 reads ISO 8859-1).
+//   - Tables know nulls. A scalar or a list that may be null is nullable; the id and the position are not, and a row without them is
+//     refused. Null elements inside lists and tensors have no place: floats become NaN, text becomes empty, and of integers fill: stands
+//     for null, by default the least value (the greatest, of unsigned ones; 2^63 of uint64; 255 of bool, as uint8), and it is an error if it occurs as a value.
+//     A null group of lists is empty.
 //   - unit: comes from an attribute unit or units of the dataset.
 //   - A published split (train, val, test) that every file's name or folder tells becomes the column split.
 //
 // # Recipe
 //
 // A recipe is YAML; unknown keys, contradictions and values of the wrong kind are refused with their line. Without
-// columns it is a set of hints that Inspect completes: family, id, ra, dec, no_sky, rename (column: new name), drop
-// (sources). With columns it is complete, and inputs have to fit it. A column has
+// columns it is a set of hints that Inspect completes: family, hdu, id, ra, dec, no_sky, rename (column: new name), drop
+// (sources; of a struct all that is in it). With columns it is complete, and inputs have to fit it. A column has
 //
 //	name, kind (scalar, tensor, list, struct), dtype, shape, unit, nullable
 //	source    dataset or attribute;  member  of a compound, with slashes for members of members
@@ -52,5 +63,8 @@
 //	trim      struct of bands x epochs: the member that holds the time
 //	pad       tensor: fills up smaller values at the end of each axis
 //	round     floats may be rounded to dtype
-//	members   of a struct: name, source, member, dtype, unit, text, round
+//	scale     factor of a float64 column: 15 for hours, 57.29577951308232 for radians
+//	wrap      right ascension from -180 to 180, or 360, is brought into [0, 360)
+//	fill      what stands for null elements of a list or tensor, or for null rows
+//	members   of a struct: name, source, member, dtype, unit, text, round, scale, fill
 package survey

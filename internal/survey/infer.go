@@ -158,6 +158,8 @@ const (
 	WarnSplit     Code = "split"      // only some inputs tell a split
 	WarnRagged    Code = "ragged"     // lengths that differ between objects
 	WarnAttribute Code = "attributes" // attributes of a file that become no column
+	WarnFill      Code = "fill"       // null elements inside lists or tensors
+	WarnPassed    Code = "passed"     // files and folders of the sources that are no inputs
 )
 
 // Warning is what a person should look at before trusting a recipe.
@@ -398,7 +400,7 @@ func (n *inference) keys(unique func(column string) bool) {
 	r := n.recipe
 	scalarOf := func(m *Mapping, classes string) bool {
 		class, _ := number(m.DType)
-		return m.Kind == catalog.Scalar && !m.Nullable && m.From != FromSplit && strings.IndexByte(classes, class) >= 0
+		return m.Kind == catalog.Scalar && (!m.Nullable || r.Family.tabular()) && m.From != FromSplit && strings.IndexByte(classes, class) >= 0
 	}
 	if r.ID == "" {
 		n.guessID(func(m *Mapping) bool { return scalarOf(m, "iut") }, unique)
@@ -418,21 +420,34 @@ func (n *inference) keys(unique func(column string) bool) {
 }
 
 func (n *inference) guessAxis(what string, names []string, scalarOf func(*Mapping, string) bool) string {
-	for _, name := range names {
-		for i := range n.recipe.Map {
-			m := &n.recipe.Map[i]
-			switch {
-			case strings.ToLower(m.Name) != name:
-			case m.Nullable:
-				n.problem("%q looks like %s and is missing in some inputs (%s)", m.Name, what, n.missing(m.Name))
-				return ""
-			case scalarOf(m, "fiu"):
-				return m.Name
-			}
+	for _, m := range n.axes(names) {
+		switch {
+		case m.Nullable && !n.recipe.Family.tabular():
+			n.problem("%q looks like %s and is missing in some inputs (%s)", m.Name, what, n.missing(m.Name))
+			return ""
+		case scalarOf(m, "fiu"):
+			return m.Name
 		}
 	}
 	n.problem("no column looks like %s in degrees; a recipe names it (%s: COLUMN), or says that there are no positions (no_sky: true)", what, what)
 	return ""
+}
+
+// axes gives the columns of the names, the likelier ones first: those at the top of a file before those inside a struct.
+func (n *inference) axes(names []string) []*Mapping {
+	var out []*Mapping
+	for depth := 0; depth < 4; depth++ {
+		for _, name := range names {
+			for i := range n.recipe.Map {
+				m := &n.recipe.Map[i]
+				last := strings.ToLower(m.Source[strings.LastIndexByte(m.Source, '.')+1:])
+				if strings.Count(m.Source, ".") == depth && (strings.ToLower(m.Name) == name || last == name) {
+					out = append(out, m)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // likeID says whether a name in lower case looks like an id's: it ends or begins in id, and not as valid or grid do.
@@ -458,10 +473,11 @@ func (n *inference) missing(column string) string {
 func (n *inference) guessID(ok func(*Mapping) bool, unique func(column string) bool) {
 	r := n.recipe
 	var found []string
+	r0 := r.Family.tabular() // where columns may be null and mostly are not: the reader refuses a null id
 	for i := range r.Map {
 		m := &r.Map[i]
 		name := strings.ToLower(m.Name)
-		if name == "object_id" && m.Nullable {
+		if name == "object_id" && m.Nullable && !r0 {
 			n.problem("%q looks like the id and is missing in some inputs (%s)", m.Name, n.missing(m.Name))
 			return
 		}
@@ -477,10 +493,23 @@ func (n *inference) guessID(ok func(*Mapping) bool, unique func(column string) b
 		}
 	}
 	found = slices.DeleteFunc(found, func(name string) bool { return !unique(name) })
+	if len(found) > 1 && r.Family == Table {
+		// An id at the top of the file is the object's; those inside structs are other things' too.
+		depth := func(name string) int { return strings.Count(r.find(name).Source, ".") }
+		least := depth(slices.MinFunc(found, func(a, b string) int { return depth(a) - depth(b) }))
+		if shallow := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return depth(name) > least }); len(shallow) == 1 {
+			found = shallow
+		}
+	}
+	if r.Family == Image && r.find("file") != nil {
+		found = []string{"file"}
+	}
 	switch {
 	case len(found) == 1:
 		r.ID = found[0]
-		n.warn(WarnID, r.ID, "", "taken as the id because of its name and its values, which differ in the sample; there is no object_id")
+		if r.Family != Image {
+			n.warn(WarnID, r.ID, "", "taken as the id because of its name and its values, which differ in the sample; there is no object_id")
+		}
 	case len(found) > 1:
 		n.problem("columns %s look like ids, and their values differ; a recipe decides with the line \"id: %s\"", strings.Join(found, ", "), found[0])
 	case r.Family == Grouped:

@@ -12,6 +12,7 @@ import (
 
 	"astropile/internal/catalog"
 	"astropile/internal/survey/hdf5"
+	"astropile/internal/survey/table"
 )
 
 // InspectOptions changes what Inspect does. The zero value infers everything.
@@ -48,11 +49,12 @@ const (
 // recipe given, ErrPosition where positions of the sample are off the sky. With ErrMapping the recipe may be there too: a
 // draft to be changed by hand.
 func Inspect(ctx context.Context, sources []string, opt InspectOptions) (*Recipe, []Warning, error) {
-	inputs, err := Discover(sources)
+	inputs, passed, err := DiscoverAll(sources)
 	if err != nil {
 		return nil, nil, err
 	}
-	return InspectInputs(ctx, inputs, opt)
+	r, warnings, err := InspectInputs(ctx, inputs, opt)
+	return r, append(passed, warnings...), err
 }
 
 // InspectInputs is Inspect for inputs that Discover gave.
@@ -70,8 +72,8 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 			return nil, nil, err
 		}
 	}
-	g := newMerger()
-	inputs, rows, err := survey(ctx, inputs, r, given, g, opt)
+	g, tables := newMerger(), newTableMerger()
+	inputs, rows, err := survey(ctx, inputs, r, given, g, tables, opt)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +85,11 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 		n.warn(WarnAttribute, "", g.attrsWhere, "attributes of the file become no column: %s", strings.Join(g.attrs[:min(len(g.attrs), maxProblemText)], ", "))
 	}
 	if !given {
-		n.columns(g)
+		if r.Family.tabular() {
+			n.tableColumns(tables)
+		} else {
+			n.columns(g)
+		}
 		n.split(inputs)
 		for from := range r.Rename {
 			if r.find(from) == nil {
@@ -92,6 +98,11 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 		}
 		r.ID, r.RA, r.Dec = n.before(r.ID), n.before(r.RA), n.before(r.Dec)
 		n.keys(func(column string) bool { return n.unique(ctx, inputs[0], column) })
+		for _, name := range []string{r.ID, r.RA, r.Dec} {
+			if m := r.find(name); m != nil && r.Family.tabular() {
+				m.Nullable = false // a row without is refused by name
+			}
+		}
 		if err := firstProblems(n.problems); err != nil {
 			return r, n.warnings, err
 		}
@@ -146,12 +157,14 @@ type look struct {
 	family  Family
 	rows    int64
 	objects []*object
-	attrs   []string // of the root, which become no column
+	attrs   []string      // of the root, which become no column
+	fields  []table.Field // of a table
+	misfit  error         // of a table, where the recipe is complete
 }
 
 // survey describes all inputs, several at once, and merges them in their order. It sets the recipe's family and gives the
 // inputs that are not bad, and how many objects they hold.
-func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merger, opt InspectOptions) (good []Input, rows int64, err error) {
+func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merger, tables *tableMerger, opt InspectOptions) (good []Input, rows int64, err error) {
 	maps, cols := r.mappings(), r.Columns()
 	workers := opt.Workers
 	if workers < 1 {
@@ -169,7 +182,7 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 			wg.Go(func() {
 				for i := range jobs {
 					if errs[i] = ctx.Err(); errs[i] == nil {
-						looks[i], errs[i] = lookInto(block[i], r)
+						looks[i], errs[i] = lookInto(ctx, block[i], r, given)
 					}
 				}
 			})
@@ -198,6 +211,12 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 			if g.attrs == nil && len(l.attrs) > 0 {
 				g.attrs, g.attrsWhere = l.attrs, block[i].Path
 			}
+			if l.fields != nil {
+				tables.add(block[i].Path, l.fields)
+			}
+			if l.misfit != nil && len(misfits) < maxProblemText {
+				misfits = append(misfits, l.misfit)
+			}
 			for _, o := range l.objects {
 				if !given {
 					g.add(o)
@@ -214,7 +233,17 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 }
 
 // lookInto describes one input.
-func lookInto(in Input, r *Recipe) (*look, error) {
+func lookInto(ctx context.Context, in Input, r *Recipe, given bool) (*look, error) {
+	is, err := formatOf(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if is != formatHDF5 {
+		return lookIntoTable(ctx, in, is, r, given)
+	}
+	if r.Family.tabular() {
+		return nil, fmt.Errorf("%w: %s is %s, which is never of family %s; import it apart", ErrMapping, in.Path, is, r.Family)
+	}
 	f, err := hdf5.Open(in.Path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInput, err)
@@ -267,6 +296,31 @@ func lookInto(in Input, r *Recipe) (*look, error) {
 	return l, nil
 }
 
+// lookIntoTable describes an input that is read as a table.
+func lookIntoTable(ctx context.Context, in Input, is format, r *Recipe, given bool) (_ *look, err error) {
+	if r.Family != "" && !r.Family.tabular() {
+		return nil, fmt.Errorf("%w: %s is %s, which is never of family %s; import it apart", ErrMapping, in.Path, is, r.Family)
+	}
+	t, family, err := openTable(ctx, in, is, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	l := &look{family: family, rows: t.Rows()}
+	if !given {
+		l.fields = kept(r, t.Fields())
+		return l, nil
+	}
+	b := base{in: in, recipe: r, maps: r.mappings(), cols: r.Columns(), opt: options{slab: 1}}
+	_, l.misfit = b.openTable(keptOpen{t})
+	return l, nil
+}
+
+// keptOpen is a table that another closes.
+type keptOpen struct{ table.Table }
+
+func (keptOpen) Close() error { return nil }
+
 // spread gives at most k of the numbers 0 to n-1, evenly, the first and the last among them.
 func spread(n, k int) []int {
 	if n <= k {
@@ -312,12 +366,19 @@ func (n *inference) notes(inputs int, rows int64, given bool) {
 		Columnar:  "axis 0 of every dataset is the object",
 		OneObject: "one object a file",
 		Grouped:   "one group an object",
+		Table:     "one row an object",
+		Image:     "one file an object, its images and their header",
 	}
 	r.Notes = append(r.Notes, fmt.Sprintf("Inferred from %d files, %d objects; family %s: %s.", inputs, rows, r.Family, why[r.Family]),
 		"Every source in the files has to be in a column or in drop.")
 	for _, w := range n.warnings {
 		w.File = "" // a recipe is published; where its inputs lay is not
 		r.Notes = append(r.Notes, "look at "+w.String())
+	}
+	for i := range r.Map {
+		if m := &r.Map[i]; m.Note == "" {
+			m.Note = m.why()
+		}
 	}
 	for _, x := range [][2]string{{r.ID, "the id"}, {r.RA, "right ascension in degrees"}, {r.Dec, "declination in degrees"}} {
 		if m := r.find(x[0]); m != nil {
@@ -327,4 +388,20 @@ func (n *inference) notes(inputs int, rows int64, given bool) {
 			m.Note = x[1] + m.Note
 		}
 	}
+}
+
+// why says what made a column what it is, where nothing special did.
+func (m *Mapping) why() string {
+	switch m.Kind {
+	case catalog.Tensor:
+		return fmt.Sprintf("shape %v in every row of every input", m.Shape)
+	case catalog.List:
+		return "of varying length"
+	case catalog.Struct:
+		return "lists that belong together"
+	}
+	if m.Nullable {
+		return "one value a row, or none"
+	}
+	return "one value a row"
 }

@@ -62,7 +62,7 @@ func TestInspectRefusesByNameAndSaysWhatDecides(t *testing.T) {
 		{"references", "reference.h5", "", ErrMapping, []string{`"ref"`, "references", "drop: [ref]"}},
 		{"text of two axes", "text_table.h5", "", ErrMapping, []string{`"t" has text of shape [2 2]`, "drop: [t]"}},
 		{"an empty side", "zero_side.h5", "", ErrMapping, []string{`"t"`, "[0] a row", "drop: [t]"}},
-		{"a reserved name", "reserved.h5", "", ErrRecipe, []string{"rename: Norder"}},
+		{"a reserved name", "reserved.h5", "", ErrRecipe, []string{"rename: {Norder"}},
 		{"a name with a dot", "dotted.h5", "", ErrRecipe, []string{"mag.g", "rename"}},
 		{"a rename of nothing", "no_position.h5", "no_sky: true\nrename: {y: z}", ErrMapping, []string{`no column "y"`}},
 		{"ragged arrays", "ragged_arrays.h5", "", ErrMapping, []string{`"t/s"`, "drop: [t/s]"}},
@@ -267,7 +267,7 @@ func TestRowsThatCannotBeImportedAreNamed(t *testing.T) {
 			}
 			n := &inference{recipe: &Recipe{}}
 			g := newMerger()
-			if _, _, err := survey(context.Background(), inputs, n.recipe, false, g, InspectOptions{}); err != nil {
+			if _, _, err := survey(context.Background(), inputs, n.recipe, false, g, newTableMerger(), InspectOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			n.columns(g)

@@ -55,6 +55,12 @@ func Open(ctx context.Context, in Input, r *Recipe, opts ...Option) (Reader, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if r.Family.tabular() {
+		return openTabular(ctx, in, r, opt)
+	}
+	if is := named(in.Path); is != formatHDF5 && is != "" {
+		return nil, fmt.Errorf("%w: %s is %s, and the recipe's family %s is of HDF5", ErrMapping, in.Path, is, r.Family)
+	}
 	file, err := hdf5.Open(in.Path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInput, err)
@@ -69,6 +75,33 @@ func Open(ctx context.Context, in Input, r *Recipe, opts ...Option) (Reader, err
 	if err != nil {
 		file.Close()
 		return nil, err
+	}
+	return out, nil
+}
+
+func openTabular(ctx context.Context, in Input, r *Recipe, opt options) (Reader, error) {
+	is, err := formatOf(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if is == formatHDF5 {
+		return nil, fmt.Errorf("%w: %s is %s, and the recipe's family %s is not", ErrMapping, in.Path, is, r.Family)
+	}
+	t, family, err := openTable(ctx, in, is, r)
+	if err != nil {
+		return nil, err
+	}
+	if family != r.Family {
+		err = fmt.Errorf("%w: %s is of family %s, and the recipe of %s", ErrMapping, in.Path, family, r.Family)
+		return nil, errors.Join(err, t.Close())
+	}
+	b := base{in: in, recipe: r, opt: opt, maps: r.mappings(), cols: r.Columns()}
+	if err := b.prepare(); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	out, err := b.openTable(t)
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
 	}
 	return out, nil
 }
@@ -92,17 +125,8 @@ func (b *base) idsChanged() bool { return b.trimmed != nil }
 func (b *base) Close() error { return b.file.Close() }
 
 func (b *base) open() (Reader, error) {
-	if id := b.recipe.find(b.recipe.ID); id != nil {
-		b.rawKept = slices.ContainsFunc(b.maps, func(m *Mapping) bool {
-			return m.key() == id.key() && m.Name != id.Name && (m.Text == TextExact || m.Text == "")
-		})
-	}
-	if b.in.Split == "" {
-		for _, m := range b.maps {
-			if m.From == FromSplit && !m.Nullable {
-				return nil, fmt.Errorf("%w: %s: column %q is the published split, and neither the file's name nor a folder tells it", ErrMapping, b.in.Path, m.Name)
-			}
-		}
+	if err := b.prepare(); err != nil {
+		return nil, err
 	}
 	root, err := b.file.Root()
 	if err != nil {
@@ -112,6 +136,23 @@ func (b *base) open() (Reader, error) {
 		return b.openColumnar(root)
 	}
 	return b.openObjects(root)
+}
+
+// prepare finds out what all families ask of a recipe.
+func (b *base) prepare() error {
+	if id := b.recipe.find(b.recipe.ID); id != nil {
+		b.rawKept = slices.ContainsFunc(b.maps, func(m *Mapping) bool {
+			return m.key() == id.key() && m.Name != id.Name && (m.Text == TextExact || m.Text == "")
+		})
+	}
+	if b.in.Split == "" {
+		for _, m := range b.maps {
+			if m.From == FromSplit && !m.Nullable {
+				return fmt.Errorf("%w: %s: column %q is the published split, and neither the file's name nor a folder tells it", ErrMapping, b.in.Path, m.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // narrow leaves the bindings that are wanted.
@@ -141,6 +182,13 @@ func (b *base) finish(binds []binding, vectors []*catalog.Vector, lo int64, n in
 		at[binds[i].col.Name] = i
 		out.Columns = append(out.Columns, binds[i].col)
 		v := vectors[i]
+		if m := binds[i].m; m.Kind == catalog.Struct {
+			for k := range m.Members {
+				scale(v.Members[k], &m.Members[k])
+			}
+		} else {
+			scale(v, m)
+		}
 		if v.Valid != nil && !slices.Contains(v.Valid, false) {
 			v.Valid = nil
 		}
@@ -163,7 +211,7 @@ func (b *base) finish(binds []binding, vectors []*catalog.Vector, lo int64, n in
 		return out, nil
 	}
 	var missing, off []int64
-	first := ""
+	first, outer := "", true
 	for i := range n {
 		ra, dec := scalarFloat(vectors[ri], &binds[ri].col, i), scalarFloat(vectors[di], &binds[di].col, i)
 		switch {
@@ -173,6 +221,7 @@ func (b *base) finish(binds []binding, vectors []*catalog.Vector, lo int64, n in
 			if first == "" {
 				first = fmt.Sprintf(" (the first: %s %v, %s %v)", b.recipe.RA, ra, b.recipe.Dec, dec)
 			}
+			outer = outer && dec >= -90 && dec <= 90 && ra >= -360 && ra <= 360
 			off = append(off, lo+int64(i))
 		}
 	}
@@ -181,7 +230,7 @@ func (b *base) finish(binds []binding, vectors []*catalog.Vector, lo int64, n in
 		errs = append(errs, &RowsError{File: b.in.Path, Reason: fmt.Sprintf("%s or %s is missing or NaN", b.recipe.RA, b.recipe.Dec), Rows: missing, Err: ErrPosition})
 	}
 	if off != nil {
-		errs = append(errs, &RowsError{File: b.in.Path, Reason: "position outside of 0 <= ra < 360, -90 <= dec <= 90 degrees" + first, Rows: off, Err: ErrPosition})
+		errs = append(errs, &RowsError{File: b.in.Path, Reason: "position outside of 0 <= ra < 360, -90 <= dec <= 90 degrees" + first + b.recipe.remedy(outer), Rows: off, Err: ErrPosition})
 	}
 	if len(errs) == 1 {
 		return nil, errs[0]
@@ -190,6 +239,14 @@ func (b *base) finish(binds []binding, vectors []*catalog.Vector, lo int64, n in
 		return nil, errors.Join(errs...)
 	}
 	return out, nil
+}
+
+// remedy is what helps against positions off the sky; wrapped says whether right ascensions are only counted from elsewhere.
+func (r *Recipe) remedy(wrapped bool) string {
+	if m := r.find(r.RA); wrapped && m != nil && !m.Wrap {
+		return fmt.Sprintf("; right ascensions that count from -180, or to 360, become right with wrap: true (and dtype: float64) at column %q of the recipe", r.RA)
+	}
+	return ""
 }
 
 // judgeID refuses empty ids, and ids that trimming changed where no column keeps what they were.

@@ -3,13 +3,14 @@ package survey
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"astropile/internal/catalog"
 )
 
-// Family is one of the three ways in which published surveys lay objects out in HDF5.
+// Family is one of the ways in which published surveys lay objects out: three of HDF5, and two of other formats.
 type Family string
 
 // The families.
@@ -20,7 +21,17 @@ const (
 	OneObject Family = "object"
 	// Grouped files hold a group for every object.
 	Grouped Family = "group"
+	// Table files hold a row for every object: FITS tables, Parquet, CSV, ECSV, JSONL.
+	Table Family = "table"
+	// Image files are FITS files of one object each: its images and their header.
+	Image Family = "image"
 )
+
+// families are all of them.
+var families = []Family{Columnar, OneObject, Grouped, Table, Image}
+
+// tabular says whether inputs of the family are read as tables.
+func (f Family) tabular() bool { return f == Table || f == Image }
 
 // From says what a column is read from.
 type From string
@@ -53,6 +64,9 @@ type Mapping struct {
 	Trim     string   // struct of bands x epochs: the member that holds the time by which padding is known
 	Pad      *float64 // tensor: value that fills what smaller files lack; nil refuses them
 	Round    bool     // floats may be rounded to DType
+	Fill     any      // what stands for null elements of lists and tensors, and for null rows: float64, or string for text; nil: see doc.go
+	Scale    float64  // float64: factor that values are multiplied by; 0: none
+	Wrap     bool     // float64: degrees from -360 to 0, and 360, are brought into [0, 360)
 	Members  []Mapping
 	Note     string // why, for people; written as a comment and not read back
 }
@@ -62,6 +76,7 @@ type Recipe struct {
 	Family      Family // empty: detected
 	ID, RA, Dec string // names of columns
 	NoSky       bool   // the objects have no position
+	HDU         string // FITS: name or number of the HDU that holds the table
 	Map         []Mapping
 	Rename      map[string]string // inferred name of a column to its name here
 	Drop        []string          // sources that are left out: dataset, or dataset/member of a compound
@@ -138,10 +153,8 @@ func (r *Recipe) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrRecipe, fmt.Sprintf(format, args...))
 	}
-	switch r.Family {
-	case Columnar, OneObject, Grouped:
-	default:
-		return bad("family: %q is none of %s, %s, %s", r.Family, Columnar, OneObject, Grouped)
+	if !slices.Contains(families, r.Family) {
+		return bad("family: %q is none of %v", r.Family, families)
 	}
 	if len(r.Map) == 0 {
 		return bad("columns: there are none")
@@ -231,6 +244,25 @@ func (m *Mapping) check(family Family, member bool) error {
 		return bad("pad: belongs to a tensor")
 	case member && m.Nullable:
 		return bad("a member is not null")
+	case m.Kind == catalog.Struct && (m.Fill != nil || m.Scale != 0 || m.Wrap):
+		return bad("fill:, scale: and wrap: belong to its members")
+	case m.Fill != nil && !family.tabular():
+		return bad("fill: needs family: %s or %s", Table, Image)
+	case (m.Scale != 0 || m.Wrap) && m.DType != catalog.Float64:
+		return bad("scale: and wrap: need dtype: float64")
+	case math.IsNaN(m.Scale) || math.IsInf(m.Scale, 0):
+		return bad("scale: %v is no factor", m.Scale)
+	case m.Wrap && m.Kind != catalog.Scalar:
+		return bad("wrap: belongs to a scalar")
+	}
+	if m.Fill != nil {
+		if m.DType == catalog.String {
+			if _, ok := m.Fill.(string); !ok {
+				return bad("fill: %v is no text", m.Fill)
+			}
+		} else if err := putFill(make([]byte, m.DType.Size()), m); err != nil {
+			return bad("%v", err)
+		}
 	}
 	switch m.Text {
 	case "", TextExact, TextPadded, TextID, TextLatin1:

@@ -129,7 +129,7 @@ func TestRecipeIsRefusedWithTheLine(t *testing.T) {
 		{edit("name: split", "name: ra"), "twice"},
 		{edit("drop:", "rename: {zzz: y}\ndrop:"), "line 6: "},
 		{edit("drop:", "rename: {dec: ra}\ndrop:"), "twice"},
-		{edit("name: split", "name: Npix"), "rename: Npix"},
+		{edit("name: split", "name: Npix"), "rename: {Npix"},
 		{strings.Repeat("# x\n", MaxRecipe/4+1), "at most"},
 	} {
 		_, err := LoadRecipe([]byte(c.text))

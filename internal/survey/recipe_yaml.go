@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -47,6 +49,7 @@ func LoadRecipe(text []byte) (*Recipe, error) {
 		"ra":     func(n *yaml.Node) error { return scalar(n, &r.RA) },
 		"dec":    func(n *yaml.Node) error { return scalar(n, &r.Dec) },
 		"no_sky": func(n *yaml.Node) error { return scalar(n, &r.NoSky) },
+		"hdu":    func(n *yaml.Node) error { return scalar(n, &r.HDU) },
 		"drop":   func(n *yaml.Node) error { return sequence(n, &r.Drop) },
 		"rename": func(n *yaml.Node) error {
 			r.Rename = map[string]string{}
@@ -75,11 +78,10 @@ func LoadRecipe(text []byte) (*Recipe, error) {
 		return nil, fmt.Errorf("%w: line %d: no_sky: true contradicts ra and dec", ErrRecipe, lines["no_sky"])
 	}
 	if len(r.Map) == 0 {
-		switch r.Family {
-		case "", Columnar, OneObject, Grouped:
+		if r.Family == "" || slices.Contains(families, r.Family) {
 			return r, nil
 		}
-		return nil, fmt.Errorf("%w: line %d: family: %q is none of %s, %s, %s", ErrRecipe, lines["family"], r.Family, Columnar, OneObject, Grouped)
+		return nil, fmt.Errorf("%w: line %d: family: %q is none of %v", ErrRecipe, lines["family"], r.Family, families)
 	}
 	if err := r.rename(); err != nil {
 		return nil, fmt.Errorf("line %d: %w", lines["rename"], err)
@@ -197,11 +199,14 @@ func mappingList(n *yaml.Node, member bool) ([]Mapping, error) {
 			"unit":   func(n *yaml.Node) error { return scalar(n, &m.Unit) },
 			"text":   func(n *yaml.Node) error { return scalar(n, (*string)(&m.Text)) },
 			"round":  func(n *yaml.Node) error { return scalar(n, &m.Round) },
+			"scale":  func(n *yaml.Node) error { return scalar(n, &m.Scale) },
+			"fill":   func(n *yaml.Node) error { return fillValue(n, &m.Fill) },
 		}
 		if !member {
 			known["shape"] = func(n *yaml.Node) error { return sequence(n, &m.Shape) }
 			known["nullable"] = func(n *yaml.Node) error { return scalar(n, &m.Nullable) }
 			known["split"] = func(n *yaml.Node) error { return scalar(n, &m.Split) }
+			known["wrap"] = func(n *yaml.Node) error { return scalar(n, &m.Wrap) }
 			known["trim"] = func(n *yaml.Node) error { return scalar(n, &m.Trim) }
 			known["pad"] = func(n *yaml.Node) error {
 				m.Pad = new(float64)
@@ -230,6 +235,25 @@ func mappingList(n *yaml.Node, member bool) ([]Mapping, error) {
 	return out, nil
 }
 
+// fillValue reads a number, or text.
+func fillValue(n *yaml.Node, dst *any) error {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		return at(n, "one value belongs here")
+	}
+	var f float64
+	switch {
+	case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
+		*dst = n.Value
+	case strings.EqualFold(n.Value, "nan"):
+		*dst = math.NaN()
+	case n.Decode(&f) == nil:
+		*dst = f
+	default:
+		*dst = n.Value
+	}
+	return nil
+}
+
 // Marshal writes the recipe as YAML, with the notes as comments. LoadRecipe reads the same recipe back, notes aside.
 func (r *Recipe) Marshal() ([]byte, error) {
 	top := &yaml.Node{Kind: yaml.MappingNode}
@@ -243,6 +267,9 @@ func (r *Recipe) Marshal() ([]byte, error) {
 	}
 	if r.NoSky {
 		put(top, "no_sky", word("true"))
+	}
+	if r.HDU != "" {
+		put(top, "hdu", str(r.HDU))
 	}
 	if len(r.Rename) > 0 {
 		n := &yaml.Node{Kind: yaml.MappingNode}
@@ -333,6 +360,26 @@ func mappingNodes(list []Mapping, member bool) *yaml.Node {
 		}
 		if m.Round {
 			put(n, "round", word("true"))
+		}
+		if m.Scale != 0 {
+			node := &yaml.Node{}
+			if node.Encode(m.Scale) == nil {
+				put(n, "scale", node)
+			}
+		}
+		if m.Wrap {
+			put(n, "wrap", word("true"))
+		}
+		switch f := m.Fill.(type) {
+		case float64:
+			node := &yaml.Node{}
+			if node.Encode(f) == nil {
+				put(n, "fill", node)
+			}
+		case string:
+			node := str(f)
+			node.Style = yaml.DoubleQuotedStyle
+			put(n, "fill", node)
 		}
 		if m.Pad != nil {
 			pad := &yaml.Node{}

@@ -17,7 +17,7 @@ import (
 const healpixOrder = 4
 
 // sentinels are numbers that published tables put where there is no value.
-var sentinels = []float64{-99, -999, -9999}
+var sentinels = []float64{-99, -999, -9999, 9999, -99.99, -999.99}
 
 // columnStats is what the sample shows of a column.
 type columnStats struct {
@@ -33,9 +33,18 @@ func (n *inference) unique(ctx context.Context, in Input, column string) bool {
 	r := n.recipe.clone()
 	r.Map = slices.DeleteFunc(r.Map, func(m Mapping) bool { return m.Name != column })
 	for _, m := range n.recipe.Map {
-		if m.Name != column {
+		if m.Name == column {
+			continue
+		}
+		if m.Source != "" {
 			r.Drop = append(r.Drop, m.Source)
 		}
+		for _, x := range m.Members {
+			r.Drop = append(r.Drop, x.Source)
+		}
+	}
+	if m := r.find(column); m != nil {
+		m.Nullable = false
 	}
 	r.ID, r.RA, r.Dec, r.NoSky, r.Rename = column, "", "", true, nil
 	rd, err := Open(ctx, in, r, func(o *options) { o.lenient = true })
@@ -166,8 +175,13 @@ func (s *sampler) batch(in Input, b *catalog.Batch) error {
 		}
 	}
 	if off != nil {
-		return &RowsError{File: in.Path, Reason: fmt.Sprintf("position outside of 0 <= %s < 360, -90 <= %s <= 90 degrees (the first: %v, %v)", r.RA, r.Dec,
-			scalarFloat(ra, raCol, int(off[0])), scalarFloat(dec, decCol, int(off[0]))), Rows: off, Err: ErrPosition}
+		wrapped := true
+		for _, i := range off {
+			x, y := scalarFloat(ra, raCol, int(i)), scalarFloat(dec, decCol, int(i))
+			wrapped = wrapped && x >= -360 && x <= 360 && y >= -90 && y <= 90
+		}
+		return &RowsError{File: in.Path, Reason: fmt.Sprintf("position outside of 0 <= %s < 360, -90 <= %s <= 90 degrees (the first: %v, %v)%s", r.RA, r.Dec,
+			scalarFloat(ra, raCol, int(off[0])), scalarFloat(dec, decCol, int(off[0])), r.remedy(wrapped)), Rows: off, Err: ErrPosition}
 	}
 	return nil
 }
@@ -267,9 +281,20 @@ func (s *sampler) report() {
 	loRA := slices.Min(s.ra)
 	switch {
 	case hiRA <= 2*math.Pi && loDec >= -math.Pi/2 && hiDec <= math.Pi/2 && (hiRA-loRA > 1 || hiDec-loDec > 0.5):
-		n.warn(WarnUnits, r.RA, "", "ra is within [0, 2 pi] and dec within [-pi/2, pi/2]: radians? Degrees belong here")
-	case hiRA < 24 && hiRA-loRA > 6 && hiDec-loDec > 20:
-		n.warn(WarnUnits, r.RA, "", "ra is within [0, 24) while dec spans %.0f degrees: hours? Degrees belong here", hiDec-loDec)
+		n.warn(WarnUnits, r.RA, "", "ra is within [0, 2 pi] and dec within [-pi/2, pi/2]: radians? Degrees belong here (scale: 57.29577951308232 for both)")
+	case hiRA < 24 && hiRA-loRA > 6 && hiDec-loDec > 20, hiRA < 24 && hiRA-loRA > 12 && len(s.ra) >= 100:
+		n.warn(WarnUnits, r.RA, "", "ra is within [0, 24) while dec spans %.0f degrees: hours? Degrees belong here (scale: 15)", hiDec-loDec)
+	}
+	for _, name := range []string{r.RA, r.Dec} {
+		m := r.find(name)
+		unit := strings.ToLower(m.Unit)
+		switch {
+		case m.Scale != 0:
+		case slices.Contains([]string{"h", "hr", "hour", "hours", "hourangle", "hms"}, unit):
+			n.warn(WarnUnits, name, "", "its unit is %q: hours become degrees with scale: 15", m.Unit)
+		case slices.Contains([]string{"rad", "radian", "radians"}, unit):
+			n.warn(WarnUnits, name, "", "its unit is %q: radians become degrees with scale: 57.29577951308232", m.Unit)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ type Request struct {
 	// Fill stands for null elements inside a list, a tensor or the members of a struct: one value a member for structs,
 	// else one. Its element type is that of the column: float64 for numbers and bools, string for text. Where it is
 	// absent or nil, null floats become NaN, null text becomes empty, and any other null element is an error that names the row.
+	// An integer that equals its fill, in a Read that replaces any null of the column, is an error that names the row: the
+	// two could not be told apart again.
 	Fill []any
 }
 

@@ -1,0 +1,372 @@
+package survey
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"astropile/internal/catalog"
+	"astropile/internal/survey/table"
+)
+
+// tableSource is what all tables together say about one source, or about one member of a struct.
+type tableSource struct {
+	source, member string
+	where          string // the input that showed it first
+	seen           int
+	lacking        string // an input without it
+	kind           catalog.Kind
+	kindClash      string
+	dt             catalog.DType
+	dtWhere        string
+	checked        bool
+	clash          string
+	shape, most    []int
+	other          []int
+	otherWhere     string
+	unit           string
+	unitWhere      string
+	unitClash      string
+	nullable       string // an input that may hold nulls
+	missing        string // an input in which elements may be null
+	padded         bool
+	note           string
+	err            error
+	errWhere       string
+	members        []*tableSource
+}
+
+// tableMerger joins what tables offer, in the order of the inputs.
+type tableMerger struct {
+	sources []*tableSource
+	by      map[string]*tableSource
+	inputs  int
+	first   string
+}
+
+func newTableMerger() *tableMerger { return &tableMerger{by: map[string]*tableSource{}} }
+
+// drops says whether the recipe leaves a source of a table out, by its own name, that of a struct above it, or source/member.
+func (r *Recipe) dropsTable(source, member string) bool {
+	for _, d := range r.Drop {
+		if d == source || strings.HasPrefix(source, d+".") || member != "" && (d == source+"."+member || d == source+"/"+member) {
+			return true
+		}
+	}
+	return false
+}
+
+// kept are the fields that the recipe does not leave out, with the members of structs that it leaves out taken off.
+func kept(r *Recipe, fields []table.Field) []table.Field {
+	out := make([]table.Field, 0, len(fields))
+	for _, f := range fields {
+		if r.dropsTable(f.Source, "") {
+			continue
+		}
+		if f.Column.Kind == catalog.Struct {
+			c, missing := f.Column, []bool(nil)
+			c.Members = nil
+			for i, m := range f.Column.Members {
+				if !r.dropsTable(f.Source, m.Name) {
+					c.Members = append(c.Members, m)
+					if i < len(f.Missing) {
+						missing = append(missing, f.Missing[i])
+					}
+				}
+			}
+			if len(c.Members) == 0 {
+				continue
+			}
+			f.Column, f.Missing = c, missing
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// add takes in the fields of one table.
+func (g *tableMerger) add(where string, fields []table.Field) {
+	here := map[string]bool{}
+	for i := range fields {
+		f := &fields[i]
+		here[f.Source] = true
+		s := g.by[f.Source]
+		if s == nil {
+			s = &tableSource{source: f.Source, where: where, kind: f.Column.Kind, note: f.Note}
+			if g.inputs > 0 {
+				s.lacking = g.first
+			}
+			g.by[f.Source] = s
+			g.sources = append(g.sources, s)
+		}
+		s.seen++
+		switch {
+		case f.Err != nil:
+			if s.err == nil {
+				s.err, s.errWhere = f.Err, where
+			}
+		case f.Column.Kind == catalog.Struct:
+			s.joinStruct(f, where)
+		default:
+			s.join(&f.Column, where, f.Padded, len(f.Missing) > 0 && f.Missing[0])
+		}
+	}
+	for _, s := range g.sources {
+		if s.lacking == "" && !here[s.source] {
+			s.lacking = where
+		}
+	}
+	if g.inputs == 0 {
+		g.first = where
+	}
+	g.inputs++
+}
+
+func (s *tableSource) joinStruct(f *table.Field, where string) {
+	if s.kind != catalog.Struct {
+		s.kindClash = fmt.Sprintf("is a %s in %s and a group of lists in %s", s.kind, s.where, where)
+		return
+	}
+	for k := range f.Column.Members {
+		c := &f.Column.Members[k]
+		i := slices.IndexFunc(s.members, func(m *tableSource) bool { return m.member == c.Name })
+		if i < 0 {
+			m := &tableSource{source: s.source, member: c.Name, where: where, kind: catalog.List}
+			if s.seen > 1 {
+				m.lacking = s.where
+			}
+			s.members = append(s.members, m)
+			i = len(s.members) - 1
+		}
+		s.members[i].seen++
+		s.members[i].join(c, where, f.Padded, k < len(f.Missing) && f.Missing[k])
+	}
+	for _, m := range s.members {
+		if m.lacking == "" && !slices.ContainsFunc(f.Column.Members, func(c catalog.Column) bool { return c.Name == m.member }) {
+			m.lacking = where
+		}
+	}
+	if f.Column.Nullable && s.nullable == "" {
+		s.nullable = where
+	}
+}
+
+// join takes in what one table says of a column.
+func (s *tableSource) join(c *catalog.Column, where string, padded, missing bool) {
+	if s.dt == "" {
+		s.dt, s.dtWhere, s.shape, s.most = c.DType, where, c.Shape, slices.Clone(c.Shape)
+	}
+	if c.Kind != s.kind {
+		// Arrays of one axis whose lengths agree in one input and not in another are lists.
+		oneAxis := func(k catalog.Kind, shape []int) bool {
+			return k == catalog.List || k == catalog.Tensor && len(shape) == 1
+		}
+		if oneAxis(c.Kind, c.Shape) && oneAxis(s.kind, s.shape) {
+			s.kind = catalog.List
+		} else if s.kindClash == "" {
+			s.kindClash = fmt.Sprintf("is a %s in %s and a %s in %s", s.kind, s.where, c.Kind, where)
+		}
+	}
+	if c.DType != s.dt && !(s.checked && s.dt == catalog.Float64 && !c.DType.Complex() && c.DType != catalog.String) {
+		dt, checked, ok := common(s.dt, c.DType)
+		switch {
+		case !ok && s.clash == "":
+			s.clash = fmt.Sprintf("%s in %s, %s in %s", s.dt, s.dtWhere, c.DType, where)
+		case ok:
+			s.dt, s.dtWhere, s.checked = dt, where, s.checked || checked
+		}
+	}
+	if c.Kind == catalog.Tensor && !slices.Equal(c.Shape, s.shape) {
+		if s.other == nil {
+			s.other, s.otherWhere = c.Shape, where
+		}
+		if len(c.Shape) == len(s.most) {
+			for i, d := range c.Shape {
+				s.most[i] = max(s.most[i], d)
+			}
+		}
+	}
+	switch {
+	case c.Unit == "" || c.Unit == s.unit:
+	case s.unit == "":
+		s.unit, s.unitWhere = c.Unit, where
+	case s.unitClash == "":
+		s.unitClash = fmt.Sprintf("%q in %s, %q in %s", s.unit, s.unitWhere, c.Unit, where)
+	}
+	if c.Nullable && s.nullable == "" {
+		s.nullable = where
+	}
+	if missing && s.missing == "" {
+		s.missing = where
+	}
+	s.padded = s.padded || padded
+}
+
+// columnName makes a name that the format allows of a source: dots and slashes become underscores.
+func columnName(source string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '.' || c == '/' || c == 0 || c == '\n' {
+			return '_'
+		}
+		return c
+	}, source)
+}
+
+// tableColumns maps every source of tables.
+func (n *inference) tableColumns(g *tableMerger) {
+	by := map[string]string{}
+	for _, s := range g.sources {
+		m, ok := n.tableColumn(s)
+		if !ok {
+			continue
+		}
+		if other, taken := by[m.Name]; taken {
+			n.problem("sources %q and %q would both be called %q; drop one (drop: [%s]), or give the columns by hand", other, s.source, m.Name, s.source)
+			continue
+		}
+		by[m.Name] = s.source
+		n.recipe.Map = append(n.recipe.Map, m)
+	}
+}
+
+// fine says whether types, units and kinds of a source agree well enough.
+func (n *inference) fine(s *tableSource) bool {
+	name, drop := s.source, s.source
+	if s.member != "" {
+		name, drop = s.source+"."+s.member, s.source+"."+s.member
+	}
+	switch {
+	case s.err != nil:
+		n.problem("%s: %q: %v; leave it out (drop: [%s])", s.errWhere, name, s.err, drop)
+	case s.kindClash != "":
+		n.problem("%q %s; leave it out (drop: [%s])", name, s.kindClash, drop)
+	case s.clash != "":
+		n.problem("%q is %s, and no type holds both; leave it out (drop: [%s]), or give the columns with a dtype: for it", name, s.clash, drop)
+	case s.unitClash != "":
+		n.problem("%q has unit %s; convert one, or leave it out (drop: [%s])", name, s.unitClash, drop)
+	default:
+		if s.checked {
+			n.warn(WarnDType, columnName(name), s.dtWhere, "integers of 64 bits here and floats there: float64, and an integer that it does not hold will be refused")
+		}
+		return true
+	}
+	return false
+}
+
+func (s *tableSource) text() Text {
+	switch {
+	case s.dt != catalog.String:
+		return ""
+	case s.padded:
+		return TextPadded
+	}
+	return TextExact
+}
+
+// tableColumn maps one source to one column.
+func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
+	m := Mapping{Name: columnName(s.source), From: FromDataset, Source: s.source, Kind: s.kind, DType: s.dt, Unit: s.unit, Text: s.text(), Note: s.note}
+	if m.Name != s.source {
+		m.Note = join("; ", s.source+" in the file", m.Note)
+	}
+	if !n.fine(s) {
+		return m, false
+	}
+	lacking := func() bool {
+		if s.lacking == "" {
+			return false
+		}
+		n.problem("%q is in %s and missing in %s; only a scalar or a list may be null: leave it out (drop: [%s])", s.source, s.where, s.lacking, s.source)
+		return true
+	}
+	switch s.kind {
+	case catalog.Struct:
+		return n.tableStruct(s, m), !lacking()
+	case catalog.Tensor:
+		if s.other != nil && len(s.shape) == 1 && len(s.other) == 1 {
+			m.Kind = catalog.List
+			m.Note = join("; ", "lengths differ between inputs", m.Note)
+			n.warn(WarnRagged, m.Name, s.otherWhere, "length %d here and %d in %s: a list", s.other[0], s.shape[0], s.where)
+			break
+		}
+		m.Shape = slices.Clone(s.most)
+		if s.other != nil {
+			n.problem("%q has shape %v in %s and %v in %s; a recipe with pad: VALUE and shape: %v fills what is smaller", s.source, s.shape, s.where, s.other, s.otherWhere, s.most)
+		}
+		c := m.Column()
+		c.Name = "x"
+		if err := c.Check(); err != nil {
+			n.problem("%s: %q is %s of shape %v a row, which is empty, over %d MiB or of too many axes: leave it out (drop: [%s])", s.where, s.source, s.dt, m.Shape, catalog.MaxTensorBytes>>20, s.source)
+			return m, false
+		}
+		if s.nullable != "" {
+			n.warn(WarnNullable, m.Name, s.nullable, "rows may be null here, and a tensor has no null: such a row will be refused, unless the recipe says fill: VALUE")
+		}
+		if lacking() {
+			return m, false
+		}
+	default:
+		m.Nullable = s.nullable != "" || s.lacking != ""
+		if s.lacking != "" {
+			n.warn(WarnNullable, m.Name, s.lacking, "missing here, and null there")
+		}
+	}
+	if m.Kind != catalog.Scalar && s.missing != "" {
+		n.fill(&m, s)
+	}
+	return m, true
+}
+
+func (n *inference) tableStruct(s *tableSource, m Mapping) Mapping {
+	m.Source, m.DType, m.Text = "", "", ""
+	m.Note = join("; ", "lists whose lengths agree in every row", m.Note)
+	if s.nullable != "" {
+		n.warn(WarnNullable, m.Name, s.nullable, "rows may be null here; they become empty")
+	}
+	for _, x := range s.members {
+		if !n.fine(x) {
+			continue
+		}
+		if x.lacking != "" {
+			n.problem("%q is in %s and missing in %s: leave it out (drop: [%s])", x.source+"."+x.member, x.where, x.lacking, x.source+"."+x.member)
+			continue
+		}
+		mm := Mapping{Name: columnName(x.member), From: FromDataset, Source: x.source, Member: x.member, Kind: catalog.List, DType: x.dt, Unit: x.unit, Text: x.text()}
+		if x.missing != "" {
+			n.fill(&mm, x)
+		}
+		m.Members = append(m.Members, mm)
+	}
+	return m
+}
+
+// fill decides what stands for null elements, which no column of lists or tensors has.
+func (n *inference) fill(m *Mapping, s *tableSource) {
+	name := m.Name
+	if s.member != "" {
+		name = columnName(s.source + "." + s.member)
+	}
+	switch class, bits := number(m.DType); class {
+	case 'f', 'c':
+		n.warn(WarnFill, name, s.missing, "elements are null here; they become NaN")
+	case 't':
+		n.warn(WarnFill, name, s.missing, `elements are null here; they become ""`)
+	case 'b':
+		m.DType, m.Fill = catalog.Uint8, float64(255)
+		n.warn(WarnFill, name, s.missing, "elements are null here; they become 255 among 0 and 1 (uint8)")
+	case 'i':
+		m.Fill = -math.Ldexp(1, bits-1)
+		n.warn(WarnFill, name, s.missing, "elements are null here; they become the least %s (fill: %v)", m.DType, m.Fill)
+	case 'u':
+		// float64 does not hold the greatest uint64; the value before the last power of two does.
+		if m.Fill = math.Ldexp(1, bits) - 1; bits == 64 {
+			m.Fill = math.Ldexp(1, 63)
+		}
+		n.warn(WarnFill, name, s.missing, "elements are null here; they become %v of %s (fill:)", m.Fill, m.DType)
+	}
+}
+
+func join(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
+}
