@@ -76,7 +76,7 @@ either fixes it, and takes earlier rows in; later ones go on without being asked
 	f.Var(&margin, "margin", "radius of the margin in `arcsec`onds; fixed by the first release that asks")
 	f.StringVar(&o.Index, "index", "", "`column` of the id index, such as object_id; fixed by the first release that asks")
 	f.BoolVar(&yes, "yes", false, "do not ask about the size of the margin")
-	f.IntVar(&o.Jobs, "jobs", 0, "goroutines (default: usable cores)")
+	f.Var(countFlag{&o.Jobs}, "jobs", "goroutines (default: usable cores)")
 	return cmd
 }
 
