@@ -94,8 +94,8 @@ func (im *importer) twins(marks []mark) (drop []bool, err error) {
 		}
 	}
 	if second >= 0 && im.opt.Duplicates == DuplicatesError {
-		return nil, fmt.Errorf("%w: the id %q occurs twice: in %s, and in %s; --duplicates first or all lets it pass",
-			ErrRefused, im.rowID(nil, &im.rows[second]), im.where(&im.rows[first]), im.where(&im.rows[second]))
+		return nil, fmt.Errorf("%w: the id %q occurs twice: in %s, and in %s%s; --duplicates first or all lets it pass",
+			ErrRefused, im.rowID(nil, &im.rows[second]), im.where(&im.rows[first]), im.where(&im.rows[second]), im.untrimmed(&im.rows[first], &im.rows[second]))
 	}
 	return drop, nil
 }
@@ -114,11 +114,31 @@ func (im *importer) known(ctx context.Context, seed maphash.Seed, marks []mark, 
 					continue
 				}
 				if im.opt.Duplicates == DuplicatesError {
-					return fmt.Errorf("%w: the id %q of %s is in release %d already; --duplicates first leaves it out", ErrRefused, buf, im.where(r), release)
+					return fmt.Errorf("%w: the id %q of %s is in release %d already%s; --duplicates first leaves it out", ErrRefused, buf, im.where(r), release, im.untrimmed(r))
 				}
 				drop[marks[k].row] = true
 			}
 		}
 		return nil
 	})
+}
+
+// untrimmed says how the ids of rows stood in their inputs, where that differs: decoding and trimming may have made them
+// equal.
+func (im *importer) untrimmed(rows ...*row) string {
+	if im.survey.RawID == "" {
+		return ""
+	}
+	k := slices.IndexFunc(im.survey.Columns, func(c catalog.Column) bool { return c.Name == im.survey.RawID })
+	var raw []string
+	differs := false
+	for _, r := range rows {
+		s := string(im.chunks[r.chunk].batch.Vectors[k].Str(int(r.at)))
+		differs = differs || s != string(im.rowID(nil, r)) && len(rows) == 1 || len(raw) > 0 && s != raw[0]
+		raw = append(raw, s)
+	}
+	if !differs {
+		return ""
+	}
+	return fmt.Sprintf(" (as %q in the inputs: decoding and trimming made them equal)", raw)
 }

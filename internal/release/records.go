@@ -38,6 +38,7 @@ type Input struct {
 type Survey struct {
 	Columns     []catalog.Column // layout may be set to ask for it; codecs are chosen
 	ID, RA, Dec string           // RA and Dec are empty without positions
+	RawID       string           // column of text that keeps the id as the input has it; empty where none does
 	Inputs      []Input
 	Recipe      []byte   // kept with the release, and taken by the next import; may be nil
 	Skipped     []string // inputs that were left out as damaged before the import
@@ -84,6 +85,7 @@ func FromFiles(ctx context.Context, dir string, sources []string, opt FilesOptio
 		return nil, warnings, err
 	}
 	s.Columns, s.ID, s.RA, s.Dec = r.Columns(), r.ID, r.RA, r.Dec
+	s.RawID = r.RawID()
 	for _, in := range inputs {
 		if bad[in.Rel] {
 			continue

@@ -629,3 +629,30 @@ func TestAppendsOfAHundredTimesTheFirstRelease(t *testing.T) {
 		t.Errorf("%d rows", v.Rows)
 	}
 }
+
+func TestIdsThatTrimmingMadeEqualAreToldAsTheyWere(t *testing.T) {
+	s := &Survey{Columns: []catalog.Column{{Name: "id", Kind: catalog.Scalar, DType: catalog.String}, {Name: "id_raw", Kind: catalog.Scalar, DType: catalog.String}}, ID: "id", RawID: "id_raw"}
+	text := func(list ...string) *catalog.Vector {
+		v := &catalog.Vector{Rows: len(list), Offsets: []int64{0}}
+		for _, x := range list {
+			v.Data = append(v.Data, x...)
+			v.Offsets = append(v.Offsets, int64(len(v.Data)))
+		}
+		return v
+	}
+	im := &importer{survey: s, chunks: []*chunk{{batch: &catalog.Batch{Rows: 3, Vectors: []*catalog.Vector{text("7", "7", "7"), text("7 ", "b' 7'", "7 ")}}}}}
+	rows := []row{{at: 0}, {at: 1}, {at: 2}}
+	if got := im.untrimmed(&rows[0], &rows[1]); !strings.Contains(got, `"7 "`) || !strings.Contains(got, `"b' 7'"`) || !strings.Contains(got, "trimming made them equal") {
+		t.Errorf("two rows: %q", got)
+	}
+	if got := im.untrimmed(&rows[0], &rows[2]); got != "" {
+		t.Errorf("ids that were equal before: %q", got)
+	}
+	if got := im.untrimmed(&rows[1]); !strings.Contains(got, `"b' 7'"`) {
+		t.Errorf("beside an earlier release: %q", got)
+	}
+	s.RawID = ""
+	if got := im.untrimmed(&rows[0], &rows[1]); got != "" {
+		t.Errorf("nothing kept raw: %q", got)
+	}
+}

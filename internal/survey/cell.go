@@ -14,7 +14,7 @@ import (
 
 // cell is what one row of one source holds: elements of f.elem, packed.
 type cell struct {
-	file *hdf5.File
+	vlen *hdf5.VlenReader // elements of varying length, within the budget of what is read at once
 	f    *field
 	data []byte
 	// changed is set where an id was not kept as it stands in the file.
@@ -63,12 +63,12 @@ func appendCell(v *catalog.Vector, m *Mapping, c *cell) error {
 		}
 		v.Offsets = append(v.Offsets, v.Offsets[len(v.Offsets)-1]+int64(n))
 	default:
-		data, n, err := c.file.ReadVlen(e.typ, c.data[:e.size])
+		data, n, err := c.vlen.Read(e.typ, c.data[:e.size])
 		if err != nil {
 			return err
 		}
 		if m.DType == catalog.String {
-			inner := cell{file: c.file, f: &field{elem: *e.vlen}, data: data}
+			inner := cell{vlen: c.vlen, f: &field{elem: *e.vlen}, data: data}
 			list := make([]string, n)
 			for i := range list {
 				b, err := inner.text(i, m)
@@ -106,7 +106,7 @@ func (c *cell) text(i int, m *Mapping) ([]byte, error) {
 		b = e.typ.TrimString(b)
 	} else {
 		var err error
-		if b, _, err = c.file.ReadVlen(e.typ, b); err != nil {
+		if b, _, err = c.vlen.Read(e.typ, b); err != nil {
 			return nil, err
 		}
 	}

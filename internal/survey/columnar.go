@@ -163,7 +163,7 @@ func (c *columnar) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, erro
 	if err := c.rangeError(lo, hi, c.rows); err != nil {
 		return nil, err
 	}
-	c.trimmed = nil
+	c.begin()
 	n := int(hi - lo)
 	vectors := make([]*catalog.Vector, len(c.binds))
 	for i := range c.binds {
@@ -204,7 +204,7 @@ func (c *columnar) column(ctx context.Context, x *binding, lo, hi int64) (*catal
 		for i := range n {
 			for k, f := range x.members {
 				w := int(f.bytes)
-				row[k] = &cell{file: c.file, f: f, data: cells[k][i*w : (i+1)*w]}
+				row[k] = &cell{vlen: c.vlen, f: f, data: cells[k][i*w : (i+1)*w]}
 			}
 			if err := c.append(v, x, row, lo+int64(i)); err != nil {
 				return nil, err
@@ -244,7 +244,7 @@ func (c *columnar) column(ctx context.Context, x *binding, lo, hi int64) (*catal
 		return v, nil
 	}
 	w := int(f.bytes)
-	one := cell{file: c.file, f: f}
+	one := cell{vlen: c.vlen, f: f}
 	for i := range n {
 		one.data, one.changed = raw[i*w:(i+1)*w], false
 		if err := c.append(v, x, []*cell{&one}, lo+int64(i)); err != nil {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"astropile/internal/catalog"
 	"astropile/internal/survey/hdf5"
@@ -26,9 +28,17 @@ type InspectOptions struct {
 	Bad func(in Input, err error) bool
 }
 
-// leaveOut says whether an input is bad and to be left out.
+// leaveOut says whether an input is bad and to be left out. A file that the system does not let us read is not damaged.
 func (o *InspectOptions) leaveOut(ctx context.Context, in Input, err error) bool {
-	return o.Bad != nil && ctx.Err() == nil && !errors.Is(err, ErrMapping) && !errors.Is(err, ErrRecipe) && o.Bad(in, err)
+	if o.Bad == nil || ctx.Err() != nil {
+		return false
+	}
+	for _, other := range []error{ErrMapping, ErrRecipe, fs.ErrPermission, fs.ErrNotExist, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	return o.Bad(in, err)
 }
 
 const (

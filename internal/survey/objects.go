@@ -76,7 +76,7 @@ func (o *objects) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, error
 	if err := o.rangeError(lo, hi, o.Rows()); err != nil {
 		return nil, err
 	}
-	o.trimmed = nil
+	o.begin()
 	var binds []binding
 	for i := range o.maps {
 		binds = append(binds, binding{m: o.maps[i], col: o.cols[i]})
@@ -150,7 +150,7 @@ func (o *objects) row(ctx context.Context, desc *object, binds []binding, vector
 				if x.members != nil {
 					f = x.members[k]
 				}
-				cells[k] = &cell{file: o.file, f: f, data: data[f.key]}
+				cells[k] = &cell{vlen: o.vlen, f: f, data: data[f.key]}
 			}
 			if err := o.append(v, x, cells, row); err != nil {
 				return err

@@ -3,10 +3,13 @@ package survey
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"astropile/internal/catalog"
@@ -416,6 +419,42 @@ func copyFile(t *testing.T, from, to string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestContentsOfVaryingLengthHaveABudget(t *testing.T) {
+	r, _, err := Inspect(context.Background(), []string{"testdata/vlen"}, InspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs, err := Discover([]string{"testdata/vlen"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[uint64]string{20: "over the limit", 1 << 20: ""} {
+		rd, err := Open(context.Background(), inputs[0], r, func(o *options) { o.vlen = limit })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rd.Close()
+		for range 2 { // the budget is that of one Read
+			_, err = rd.Read(context.Background(), 0, rd.Rows())
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("limit %d: %v", limit, err)
+			}
+		}
+	}
+}
+
+func TestWhatTheSystemRefusesIsNotDamaged(t *testing.T) {
+	for _, err := range []error{fs.ErrPermission, fs.ErrNotExist, syscall.EMFILE} {
+		o := InspectOptions{Bad: func(Input, error) bool { return true }}
+		if o.leaveOut(context.Background(), Input{}, fmt.Errorf("%w: %w", ErrInput, &fs.PathError{Op: "open", Path: "x", Err: err})) {
+			t.Errorf("%v: an input is left out that may be sound", err)
+		}
+		if !o.leaveOut(context.Background(), Input{}, fmt.Errorf("%w: damaged", ErrInput)) {
+			t.Error("a damaged input is not left out")
+		}
 	}
 }
 

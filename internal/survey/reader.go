@@ -34,6 +34,7 @@ type options struct {
 	slab    int64
 	only    func(*Mapping) bool // columns to read; nil: all
 	lenient bool                // positions and ids are not judged
+	vlen    uint64              // bytes of contents of varying length that one Read takes; 0: as begin says
 }
 
 // Workers sets how many goroutines decode chunks; without it, as many as the process may run at once.
@@ -114,6 +115,7 @@ type base struct {
 	maps   []*Mapping
 	cols   []catalog.Column
 	size   int64 // bytes of the file
+	vlen   *hdf5.VlenReader
 
 	rawKept bool    // a column keeps the ids as they stand in the file
 	trimmed []int64 // rows of the range being read whose ids do not
@@ -140,11 +142,7 @@ func (b *base) open() (Reader, error) {
 
 // prepare finds out what all families ask of a recipe.
 func (b *base) prepare() error {
-	if id := b.recipe.find(b.recipe.ID); id != nil {
-		b.rawKept = slices.ContainsFunc(b.maps, func(m *Mapping) bool {
-			return m.key() == id.key() && m.Name != id.Name && (m.Text == TextExact || m.Text == "")
-		})
-	}
+	b.rawKept = b.recipe.RawID() != ""
 	if b.in.Split == "" {
 		for _, m := range b.maps {
 			if m.From == FromSplit && !m.Nullable {
@@ -171,7 +169,25 @@ func (b *base) rangeError(lo, hi, rows int64) error {
 }
 
 func (b *base) valueError(row int64, column string, err error) error {
-	return &RowsError{File: b.in.Path, Reason: fmt.Sprintf("column %q: %v", column, err), Rows: []int64{row}, Err: ErrValue}
+	kind := ErrValue
+	if errors.Is(err, hdf5.ErrCorrupt) {
+		kind = hdf5.ErrCorrupt
+	}
+	return &RowsError{File: b.in.Path, Reason: fmt.Sprintf("column %q: %v", column, err), Rows: []int64{row}, Err: kind}
+}
+
+// vlenBytes is how much the contents of varying length of one Read may have beyond the file's size. They stand
+// uncompressed in the file, so that sound ones never reach its size; damaged ones may lead to the same bytes many times.
+const vlenBytes = 64 << 20
+
+// begin starts a Read.
+func (b *base) begin() {
+	b.trimmed = nil
+	limit := b.opt.vlen
+	if limit == 0 {
+		limit = uint64(b.size) + vlenBytes
+	}
+	b.vlen = b.file.NewVlenReader(limit)
 }
 
 // finish puts a batch together and judges its positions and ids.

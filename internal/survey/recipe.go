@@ -115,6 +115,18 @@ func (r *Recipe) mappings() []*Mapping {
 	return out
 }
 
+// RawID is the column that keeps the id as it stands in the inputs, before it is decoded and trimmed; empty if none does.
+func (r *Recipe) RawID() string {
+	id := r.find(r.ID)
+	for i := range r.Map {
+		m := &r.Map[i]
+		if id != nil && m.key() == id.key() && m.Name != id.Name && m.Kind == catalog.Scalar && m.DType == catalog.String && (m.Text == TextExact || m.Text == "") {
+			return m.Name
+		}
+	}
+	return ""
+}
+
 func (r *Recipe) find(name string) *Mapping {
 	for i := range r.Map {
 		if r.Map[i].Name == name {
