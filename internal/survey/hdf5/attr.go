@@ -224,5 +224,8 @@ func (c *cursor) attribute(o *Object) (a Attr, err error) {
 	}
 	a.Data = append([]byte(nil), c.bytes(int(size))...)
 	a.Type.toLittle(a.Data)
+	if c.err == nil && a.Type.wide != nil {
+		a.widen()
+	}
 	return a, c.err
 }

@@ -58,6 +58,9 @@ func codecSamples(t testing.TB, id int) (out []codecSample) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if d.narrow != nil {
+			d = d.narrow
+		}
 		if len(d.Filters) != 1 || d.Filters[0].ID != id {
 			continue
 		}

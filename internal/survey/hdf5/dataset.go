@@ -43,6 +43,7 @@ type Dataset struct {
 	Filters []Filter
 	Fill    []byte // one element, little-endian, for what was never written; nil: zeros
 
+	narrow     *Dataset // nil, or that which is read instead and widened
 	o          *Object
 	refused    error // why nothing can be read (wraps ErrUnsupported), or nil
 	class      int
@@ -67,6 +68,12 @@ func (o *Object) Dataset() (*Dataset, error) {
 	d := &Dataset{o: o, addr: noAddress}
 	if err := d.read(); err != nil {
 		return nil, o.in(err)
+	}
+	if w := d.Type.wide; w != nil && d.class != layoutVirtual && o.find(msgExternal) == nil {
+		if _, ok := product(uint64(w.as.Size), d.Dims); !ok {
+			return nil, o.in(o.f.corrupt(o.addr, "dataset of shape %v and type %s is too large", d.Dims, w.as))
+		}
+		return d.widen(), nil
 	}
 	return d, nil
 }

@@ -24,11 +24,11 @@
 // filters deflate, shuffle, fletcher32, szip, n-bit, scale-offset, bzip2 (307), LZF (32000), Blosc 1 (32001, all its
 // codecs), LZ4 (32004), bitshuffle (32008) and Zstandard (32015), with per-chunk filter masks; integers and bit fields of
 // 1 to 8 bytes, also such as do not fill them, IEEE floats of 2, 4 and 8 bytes, other floats all of whose values the IEEE
-// float of their size has, both byte orders; enumerations (booleans among them), compounds, arrays, complex numbers (as
+// float of their size has and, where they stand alone, of a larger size (bfloat16 reads as float32), both byte orders; enumerations (booleans among them), compounds, arrays, complex numbers (as
 // compound or as a class of their own), opaque data, fixed and variable-length strings, variable-length sequences.
 //
 // Refused by name when read: external storage, virtual datasets, external and user-defined links, references (saying
-// where the first leads), times, floats wider than IEEE's of their size (bfloat16) or longer than 8 bytes (long double),
+// where the first leads), times, floats longer than 8 bytes (long double) or of one byte, bfloat16 inside a compound,
 // and every other filter (Blosc 2, ZFP, SZ, ...).
 //
 // Sources: the HDF5 File Format Specification 3.0 (The HDF Group) and, where it is silent on filters and on complex

@@ -2,6 +2,7 @@ package hdf5
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -129,7 +130,11 @@ func (o *Object) child(name string, budget *int) (*Object, error) {
 		}
 		found, err := from.walk(l.Target, budget)
 		if err != nil {
-			return nil, o.f.fail(noAddress, fmt.Errorf("soft link %q to %q: %w", path, l.Target, err))
+			var located *Error
+			if *budget < 0 || !errors.As(err, &located) { // a circle names itself
+				return nil, err
+			}
+			return nil, &Error{File: located.File, Addr: located.Addr, Err: fmt.Errorf("soft link %q to %q: %w", path, l.Target, located.Err)}
 		}
 		// The target may be shared with another path: what the caller asked for keeps the name the caller used.
 		return o.f.object(found.addr, path)

@@ -40,6 +40,9 @@ func (d *Dataset) readStored(ctx context.Context, r0, r1 uint64, dst []byte, wor
 	if err := ctx.Err(); err != nil || len(dst) == 0 {
 		return err
 	}
+	if d.narrow != nil {
+		return d.readNarrow(ctx, r0, r1, dst, workers)
+	}
 	switch d.class {
 	case layoutCompact:
 		if uint64(len(d.compact)) < r1*row {

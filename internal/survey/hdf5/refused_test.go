@@ -43,7 +43,8 @@ func TestWhatIsNotReadIsRefusedByName(t *testing.T) {
 			"nowhere":             "references to objects of this file",
 			"row_of_references":   `member "to": unsupported HDF5 feature: references to objects`,
 			"lists_of_references": "references to objects of this file",
-			"bfloat16":            "bfloat16",
+			"row_of_bfloat16":     `member "x": unsupported HDF5 feature: bfloat16`,
+			"float8":              "float of 8 bits",
 			"long_double":         "x86 long double",
 			"time":                "time type",
 			"blosc2":              "blosc2 (32026)",
@@ -64,6 +65,31 @@ func TestWhatIsNotReadIsRefusedByName(t *testing.T) {
 		_, err := f.Object("/external_link")
 		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), `"/x" in the file "elsewhere.h5"`) {
 			t.Errorf("%s: external link: %v", file, err)
+		}
+	}
+}
+
+func TestSoftLinksAreFollowedAndCirclesEnd(t *testing.T) {
+	for _, file := range []string{"testdata/groups_earliest.h5", "testdata/groups_latest.h5"} {
+		f := open(t, file)
+		for _, path := range []string{"/soft", "/chain", "/level0/relative"} {
+			o, err := f.Object(path)
+			if err != nil || o.Path() != path {
+				t.Errorf("%s: %s: %v", file, path, err)
+			}
+		}
+		for path, want := range map[string]error{"/circle_a": ErrCorrupt, "/circle_b": ErrCorrupt, "/dangling": ErrNotFound, "/external": ErrUnsupported} {
+			if _, err := f.Object(path); !errors.Is(err, want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: %s: %v, want %v", file, path, err, want)
+			}
+		}
+		// A group may hold itself: the path goes on, the object is the same.
+		up, err := f.Object("/level0/up/up/up/d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := f.Object("/level0/d"); err != nil || d.Addr() != up.Addr() {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

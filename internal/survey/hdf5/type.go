@@ -70,6 +70,7 @@ type Type struct {
 	unreadable error      // why elements cannot be read (wraps ErrUnsupported), or nil
 	refKind    uint64     // of a reference
 	odd        *oddNumber // of a number that does not fill its bytes
+	wide       *wideFloat // of a float that is read as a wider one, where it stands alone
 	swaps      []swap     // what to reverse in an element, nil if nothing
 }
 
@@ -275,6 +276,7 @@ func (t *Type) float(c *cursor, flags uint64) {
 	case ok && got.within(want, 8*t.Size):
 		t.odd = &oddNumber{big: t.BigEndian, float: &got}
 	default:
+		t.wide = widened(got, t.Size)
 		t.unreadable = unsupportedf("%sfloat of %d bits (%d exponent, %d mantissa) in %d bytes", got.called(), got.precision, got.expSize, got.mantSize, t.Size)
 	}
 }

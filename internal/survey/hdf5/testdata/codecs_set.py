@@ -153,6 +153,16 @@ def scale_offset(f, rng, full):
         built(f, f"scale_{kind}_nofill_same", dtype, data * 0 + 1, chunks, offset, undefined_fill=True)
 
 
+def narrow_float(order, size, exponent, mantissa):
+    """A float of a size, or of a shape, that IEEE 754 has not."""
+    kind = getattr(H5T, f"IEEE_F64{order}").copy()
+    kind.set_fields(exponent + mantissa, mantissa, exponent, 0, mantissa)
+    kind.set_precision(1 + exponent + mantissa)
+    kind.set_size(size)
+    kind.set_ebias(2 ** (exponent - 1) - 1)
+    return kind
+
+
 def nbit(f, rng, full):
     shape, chunks = ((7, 30), (3, 17)) if full else ((4, 7), (3, 5))
     pack = ("H5Pset_nbit",)
@@ -185,6 +195,17 @@ def nbit(f, rng, full):
         data[0, :6] = [0, -0.0, np.inf, -np.inf, 2.0**-31, -(2.0**-33)]
         built(f, f"nbit_f20{order}", twenty, data, chunks, pack)
         built(f, f"plain_f20{order}", twenty, data, chunks)
+    for order, (size, exponent, mantissa) in itertools.product(
+        ("LE", "BE"), ((2, 8, 7), (3, 8, 15), (3, 5, 10), (6, 11, 36))
+    ):
+        kind = narrow_float(order, size, exponent, mantissa)
+        data = values(rng, "<f8", shape)
+        data[0, :5] = [0, -0.0, np.inf, -np.inf, 2.0 ** (1 - 2 ** (exponent - 1))]
+        name = f"{order}_{size}_{exponent}_{mantissa}"
+        built(f, f"nbit_float{name}", kind, data, chunks, pack)
+        d = built(f, f"plain_float{name}", kind, data, chunks)
+        space = H5S.create_simple(shape)
+        h5py.h5a.create(d, b"copy", kind, space).write(data)
     row = H5T.create(H5T.COMPOUND, 44)
     odd = H5T.STD_I32BE.copy()
     odd.set_precision(19)

@@ -344,12 +344,12 @@ def refused(f):
     f.create_dataset("nowhere", (2,), h5py.ref_dtype)
     f.create_dataset("row_of_references", (2,), [("id", "i4"), ("to", h5py.ref_dtype)])
     f.create_dataset("lists_of_references", (2,), h5py.vlen_dtype(h5py.ref_dtype))
-    brain = H5T.IEEE_F32LE.copy()
-    brain.set_fields(15, 7, 8, 0, 7)
-    brain.set_precision(16)
-    brain.set_size(2)
-    brain.set_ebias(127)
-    low_level(f, "bfloat16", (4,), np.arange(4, dtype="f4"), dtype=brain)
+    from codecs_set import narrow_float
+
+    row = H5T.create(H5T.COMPOUND, 2)
+    row.insert(b"x", 0, narrow_float("BE", 2, 8, 7))
+    low_level(f, "row_of_bfloat16", (4,), np.zeros(4, [("x", "f4")]), dtype=row)
+    low_level(f, "float8", (4,), np.arange(4, dtype="f4"), dtype=narrow_float("LE", 1, 4, 3))
     f.create_dataset("long_double", data=np.arange(3, dtype=np.longdouble))
     low_level(f, "time", (3,), None, dtype=H5T.UNIX_D32LE)
     f.create_dataset("blosc2", data=np.arange(90.0), chunks=(30,), **hdf5plugin.Blosc2())
