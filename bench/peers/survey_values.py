@@ -36,6 +36,11 @@ def text(ids: Any) -> list[bytes]:
     return [x if isinstance(x, bytes) else str(x).strip().encode() for x in ids]
 
 
+def near(degrees: np.ndarray) -> np.ndarray:
+    """To the microarcsecond or so: for what one side computes by trigonometry."""
+    return np.round(degrees, 9)
+
+
 def columnar(folder: Path, names: tuple[str, ...]) -> Iterator[Rows]:
     import h5py
 
@@ -80,7 +85,7 @@ def fits_images(folder: Path) -> Iterator[Rows]:
 
     for file in sorted(folder.glob("*.fits")):
         with fits.open(file) as f:
-            place = [np.array([f[0].header[k]]) for k in ("CRVAL1", "CRVAL2")]
+            place = [near(np.array([f[0].header[k]])) for k in ("CRVAL1", "CRVAL2")]
             yield text([f[0].header["OBJECT"]]), [common.native(f[0].data)[None], *place]
 
 
@@ -129,7 +134,7 @@ def ragged(column: pa.ChunkedArray, member: str) -> list[np.ndarray]:
     return [values[a:b] for a, b in itertools.pairwise(offsets)]
 
 
-# Of each kind: who reads the source, the id, and in which columns of an import the same values stand.
+# Of each kind: who reads the source, the id, and in which columns of an import the same values stand. A dot asks for a member.
 KINDS: dict[str, tuple[str, Callable[[Path], Iterator[Rows]], str, tuple[str, ...]]] = {
     "gaia": ("h5py", lambda f: columnar(f, STAR), "object_id", STAR),
     "images": (
@@ -151,7 +156,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], Iterator[Rows]], str, tuple[str, ..
         ("spaxels_flux", "spaxels_ivar", "spaxels_x", "spaxels_y", "ra", "dec", "z"),
     ),
     "fits-table": ("astropy", fits_table, "object_id", STAR),
-    "fits-images": ("astropy", fits_images, "object_id", ("image", "ra", "dec")),
+    "fits-images": ("astropy", fits_images, "file", ("image", "near ra", "near dec")),
     "parquet": ("pyarrow", parquet, "object_id", STAR),
     "alerts": (
         "pyarrow and astropy",
@@ -172,7 +177,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], Iterator[Rows]], str, tuple[str, ..
 
 def imported(root: Path, key: str, columns: tuple[str, ...], wide: bool) -> Iterator[Rows]:
     """The same values of every shard that stands in a root, staged or released."""
-    names = [c.partition(".") for c in columns]
+    names = [c.removeprefix("near ").partition(".") for c in columns]
     for file in sorted(root.rglob("*.parquet")):
         f = pq.ParquetFile(file)
         if key not in f.schema_arrow.names or not all(n in f.schema_arrow.names for n, _, _ in names):
@@ -180,7 +185,10 @@ def imported(root: Path, key: str, columns: tuple[str, ...], wide: bool) -> Iter
         for g in range(f.num_row_groups):
             t = f.read_row_group(g)
             values = [ragged(t[n], member) if member else fixed(t[n]) for n, _, member in names]
-            yield text(t[key].to_pylist()), [v.astype("f8") if wide else v for v in values]
+            if wide:
+                values = [v.astype("f8") for v in values]
+            values = [near(v) if c.startswith("near ") else v for c, v in zip(columns, values)]
+            yield text(t[key].to_pylist()), values
 
 
 def checksum(batches: Iterator[Rows]) -> dict[str, int]:
