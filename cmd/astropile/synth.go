@@ -53,7 +53,7 @@ every machine.
 				if lo == hi {
 					continue
 				}
-				in.Inputs = append(in.Inputs, release.Input{Rel: s.Name() + "/" + string(rune('a'+k)), Bytes: (hi - lo) * int64(size) / s.Rows(), Open: func(context.Context, int) (release.Records, error) {
+				in.Inputs = append(in.Inputs, release.Input{Rel: s.Name() + "/" + string(rune('a'+k)), Bytes: (hi - lo) * int64(size) / s.Rows(), Open: func(context.Context, int, int64) (release.Records, error) {
 					return &window{s, lo, hi}, nil
 				}})
 			}

@@ -33,7 +33,8 @@ const (
 func writerProps(created string, stats bool) *parquet.WriterProperties {
 	return parquet.NewWriterProperties(
 		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1),
-		parquet.WithDictionaryDefault(true), parquet.WithStats(stats), parquet.WithPageIndexEnabled(stats),
+		// No dictionaries: the encoder lists the encodings of a column that outgrew its dictionary in random order, and zstd does as well.
+		parquet.WithDictionaryDefault(false), parquet.WithStats(stats), parquet.WithPageIndexEnabled(stats),
 		parquet.WithMaxRowGroupLength(rowGroupRows), parquet.WithVersion(parquet.V2_LATEST), parquet.WithCreatedBy(created))
 }
 

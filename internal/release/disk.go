@@ -16,6 +16,8 @@ import (
 type disk interface {
 	// Create makes a file anew, and the folders it needs.
 	Create(name string) (diskFile, error)
+	// Open opens a file to be read and written at any place, and makes it and its folders where they are not there.
+	Open(name string) (spoolFile, error)
 	// Rename moves a file or folder, and makes the folders it needs.
 	Rename(from, to string) error
 	// Remove removes a file, or a folder with all in it; what is not there is no error.
@@ -29,6 +31,14 @@ type diskFile interface {
 	Sync() error
 }
 
+// spoolFile is a file that an import keeps for itself.
+type spoolFile interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+}
+
 // osDisk is the system's file tree.
 type osDisk struct{}
 
@@ -37,6 +47,13 @@ func (osDisk) Create(name string) (diskFile, error) {
 		return nil, err
 	}
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+}
+
+func (osDisk) Open(name string) (spoolFile, error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 func (osDisk) Rename(from, to string) error {

@@ -41,12 +41,15 @@ type ImportOptions struct {
 	Expect      int    // fixed by the first release
 	Duplicates  Duplicates
 	Jobs        int    // goroutines; default: as many as the process may run at once
-	Memory      int64  // bytes of rows held in memory before they are spooled to disk; default: a third of what is available
+	Memory      int64  // bytes that the import takes at most, beside the runtime's own; default: a third of what is available
 	Compression string // shard.PolicyAuto, PolicyNone or PolicyZstd; fixed by the first release
 	SkipBad     bool   // leave damaged inputs out and list them
-	Discard     bool   // throw a staged import away that has no release yet
+	Discard     bool   // throw away what an earlier import staged, or read before it was interrupted
 	Tool        string // program and version, for created_by
 	Progress    Progress
+	Notice      func(text string) // is told what a person should know at once; may be nil
+
+	sortMemory int64 // of sorting and of the table of rows; 0: from Memory
 }
 
 // ImportReport says what an import staged.
@@ -62,6 +65,8 @@ type ImportReport struct {
 	Skipped  []string `json:"skipped"`
 	Growth   []Growth `json:"growth"`
 	Again    bool     `json:"again"` // these inputs were staged already; nothing was done
+	// Continued is how many inputs were not read, because an import that was interrupted had read them.
+	Continued int `json:"continued"`
 }
 
 // importer is one import under way.
@@ -79,22 +84,35 @@ type importer struct {
 
 	hashes  [][32]byte
 	sizes   []int64
-	changed []time.Time // when each input was, as its file says
-	left    []bool      // inputs that are left out as damaged
-	rank    []int       // of each input in the order of Rel
-	rows    []row
-	chunks  []*chunk
+	marks   []fileMark // what each file was when it was hashed
+	hashed  []bool
+	left    []bool // inputs that are left out as damaged
+	rank    []int  // of each input in the order of Rel
+	order   []int  // the inputs in that order
+	given   int    // column of the batches that is their own _healpix_29, or -1
+	state   []inputState
+	budget  *budget
+	codec   *recordCodec
 	spool   *spool
+	total   int64 // rows that were read
+	drop    dropped
+	counts  []int64 // rows that each input gives to the release
+	longest int64   // bytes of the longest row
+	sorted  *table[row]
+	rows    []row
+	idBuf   []byte
 
-	skipped  []string
-	repeated int64
+	skipped   []string
+	repeated  int64
+	continued int // inputs that an interrupted import had read
 }
 
 // Import reads a survey into the root's staging folder, as the next release's shards.
 //
 // It fails with ErrBusy where another command works on the root, ErrRefused where a gate refuses, ErrDamaged where an
-// input does not decode (unless SkipBad). After any failure the staging folder is as it was, or becomes so with the next
-// call. An import whose inputs are staged already does nothing.
+// input does not decode (unless SkipBad). Whatever ends it, what it read of files stays in the staging folder: the next call with the
+// same columns and recipe reads only the others, and those that changed since. An import whose inputs are staged already does
+// nothing.
 func Import(ctx context.Context, dir string, s *Survey, opt ImportOptions) (*ImportReport, error) {
 	r, err := openRoot(dir)
 	if err != nil {
@@ -124,29 +142,62 @@ func importInto(ctx context.Context, r root, s *Survey, opt ImportOptions) (rep 
 	if err := im.prepare(); err != nil {
 		return nil, err
 	}
+	if err := im.plan(); err != nil {
+		return nil, err
+	}
 	if err := im.rankInputs(); err != nil {
 		return nil, err
 	}
 	if rep, err := im.repeat(ctx); rep != nil || err != nil {
 		return rep, err
 	}
-	if err := im.root.writeJournal(&journal{State: importing, Release: im.n, Dataset: im.ds}); err != nil {
+	if err := im.root.writeJournal(&journal{State: importing, Release: im.n, Dataset: im.ds, Inputs: len(s.Inputs)}); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, im.root.discard(im.n))
+			err = errors.Join(err, im.abandon())
 		}
 	}()
-	im.spool = newSpool(im.root.path(stagingDir, "spool"), im.opt.Memory)
-	defer im.spool.close()
+	if err := im.resume(ctx); err != nil {
+		return nil, err
+	}
 	if err := im.read(ctx); err != nil {
 		return nil, err
 	}
 	if err := im.gate(ctx); err != nil {
 		return nil, err
 	}
-	return im.stage(ctx)
+	rep, err = im.stage(ctx)
+	im.letGo()
+	if err != nil {
+		return nil, err
+	}
+	// The journal says that it is staged; what was read is of no use any more.
+	return rep, im.root.disk.Remove(im.root.spoolPath(im.n))
+}
+
+// letGo closes what is open.
+func (im *importer) letGo() {
+	if im.sorted != nil {
+		im.sorted.close()
+		im.sorted, im.rows = nil, nil
+	}
+	if im.spool != nil {
+		im.spool.close()
+		im.spool = nil
+	}
+}
+
+// abandon removes what an import wrote that failed, but for what it read of files, if that is anything.
+func (im *importer) abandon() error {
+	im.letGo()
+	for i := range im.state {
+		if im.state[i].done && im.survey.Inputs[i].Path != "" {
+			return im.root.rollBack(im.n)
+		}
+	}
+	return im.root.discard(im.n)
 }
 
 func (im *importer) progress(phase string, done, total int64) {
@@ -191,7 +242,7 @@ func (im *importer) prepare() error {
 	}
 	for _, c := range im.cols {
 		if c.Name == healpixColumn && sky {
-			im.source = append(im.source, -1)
+			im.source = append(im.source, fromHealpix)
 		} else {
 			im.source = append(im.source, index(c.Name))
 		}
@@ -200,6 +251,7 @@ func (im *importer) prepare() error {
 	if im.id < 0 || sky && (im.ra < 0 || im.dec < 0) {
 		return fmt.Errorf("%w: the id %q or the position %q, %q is not among the columns; name them in the recipe", ErrRefused, s.ID, s.RA, s.Dec)
 	}
+	im.given = index(healpixColumn)
 	if im.parent != nil {
 		return im.adopt()
 	}
@@ -218,6 +270,19 @@ func (im *importer) prepare() error {
 	if err := im.ds.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	return nil
+}
+
+// plan divides the memory and decides how rows are kept.
+func (im *importer) plan() (err error) {
+	readers := readersFor(im.opt.Memory, im.opt.Jobs, len(im.survey.Inputs), im.cols)
+	if im.budget, err = newBudget(im.opt.Memory, readers, im.cols); err != nil {
+		return err
+	}
+	if n := im.opt.sortMemory; n > 0 {
+		im.budget.sort, im.budget.table = n, n
+	}
+	im.codec = newRecordCodec(im.cols, im.source, im.survey.ID)
 	return nil
 }
 
@@ -244,8 +309,12 @@ func (im *importer) adopt() error {
 	for i := range im.ds.Columns {
 		want := &im.ds.Columns[i]
 		k := slices.IndexFunc(im.cols, func(c catalog.Column) bool { return c.Name == want.Name })
+		if k < 0 && want.Nullable {
+			source = append(source, fromNothing)
+			continue
+		}
 		if k < 0 {
-			return refuse("the column %q, which these inputs lack", want.Name)
+			return refuse("the column %q as never null, and these inputs lack it", want.Name)
 		}
 		if !sameType(want, &im.cols[k]) {
 			return refuse("%q as %s; these inputs have %s", want.Name, describe(want), describe(&im.cols[k]))
@@ -291,7 +360,7 @@ func describe(c *catalog.Column) string {
 func (im *importer) rankInputs() error {
 	n := len(im.survey.Inputs)
 	im.hashes, im.sizes, im.rank = make([][32]byte, n), make([]int64, n), make([]int, n)
-	im.changed, im.left = make([]time.Time, n), make([]bool, n)
+	im.marks, im.hashed, im.left, im.state = make([]fileMark, n), make([]bool, n), make([]bool, n), make([]inputState, n)
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i
@@ -313,7 +382,7 @@ func (im *importer) hash(ctx context.Context, i int) error {
 		im.sizes[i] = in.Bytes
 		return nil
 	}
-	if !im.changed[i].IsZero() {
+	if im.hashed[i] || im.state[i].done {
 		return nil
 	}
 	st, err := os.Stat(in.Path)
@@ -323,7 +392,7 @@ func (im *importer) hash(ctx context.Context, i int) error {
 	if im.hashes[i], im.sizes[i], err = hashFile(ctx, in.Path); err != nil {
 		return err
 	}
-	im.changed[i] = st.ModTime()
+	im.marks[i], im.hashed[i] = markOf(st), true
 	return nil
 }
 
@@ -355,15 +424,30 @@ func (im *importer) inputsTable(rows []int64) ([]byte, error) {
 	return catalog.EncodeInputs(out, im.opt.Tool)
 }
 
-// key tells imports apart: by their inputs, recipe and whatever else changes what is staged.
-func (im *importer) key() (string, error) {
+// keyParts tell imports apart: by their inputs, recipe and whatever else changes what is staged.
+type keyParts struct {
+	Inputs  string `json:"inputs"`
+	Recipe  string `json:"recipe"`
+	Options string `json:"options"`
+}
+
+func (im *importer) inputsKey() (string, error) {
 	b, err := im.inputsTable(nil)
-	if err != nil {
-		return "", err
+	return catalog.RefOf(b).SHA256, err
+}
+
+func (im *importer) optionsKey() string {
+	o, d := im.opt, &im.ds
+	s := fmt.Sprintf("--name %s --shard-size %d --expect %dx --duplicates %s --compression %s", d.Name, d.ShardSize, d.Expect, o.Duplicates, o.Compression)
+	if o.SkipBad {
+		s += " --skip-bad"
 	}
-	o := im.opt
-	b = append(append(b, im.survey.Recipe...), fmt.Sprint(im.ds.Name, im.ds.ShardSize, im.ds.Expect, o.Duplicates, o.Compression, o.SkipBad, o.Tool)...)
-	return catalog.RefOf(b).SHA256, nil
+	return s + " by " + o.Tool
+}
+
+func (im *importer) key() (keyParts, error) {
+	inputs, err := im.inputsKey()
+	return keyParts{inputs, catalog.RefOf(im.survey.Recipe).SHA256, im.optionsKey()}, err
 }
 
 // repeat finds that an import is staged: the same one, or one that is in the way.
@@ -374,6 +458,11 @@ func (im *importer) repeat(ctx context.Context) (*ImportReport, error) {
 	}
 	for _, j := range js {
 		if j.State != staged {
+			if im.opt.Discard || j.Release != im.n {
+				if err := im.root.discard(j.Release); err != nil {
+					return nil, err
+				}
+			}
 			continue
 		}
 		if !im.opt.Discard {
@@ -385,7 +474,7 @@ func (im *importer) repeat(ctx context.Context) (*ImportReport, error) {
 		if err != nil {
 			return nil, err
 		}
-		if j.Release == im.n && j.Key == key && !im.opt.Discard {
+		if j.Release == im.n && j.Parts == key && !im.opt.Discard {
 			rep := &ImportReport{Release: j.Release, Name: j.Dataset.Name, Inputs: len(im.survey.Inputs), Shards: len(j.Shards), Growth: j.Growth, Skipped: j.Skipped, Again: true}
 			for i := range j.Shards {
 				rep.Rows += j.Shards[i].Rows
@@ -394,13 +483,27 @@ func (im *importer) repeat(ctx context.Context) (*ImportReport, error) {
 			return rep, nil
 		}
 		if !im.opt.Discard {
-			return nil, fmt.Errorf("%w: an import of other inputs is staged in %s: seal it with `astropile release`, or throw it away with --discard", ErrRefused, im.root.dir)
+			return nil, fmt.Errorf("%w: %s: seal it with `astropile release`, or throw it away with --discard", ErrRefused, im.inTheWay(j))
 		}
 		if err := im.root.discard(j.Release); err != nil {
 			return nil, err
 		}
 	}
 	return nil, ctx.Err()
+}
+
+// inTheWay says of a staged import how it differs from this one.
+func (im *importer) inTheWay(j *journal) string {
+	inputs, err := im.inputsKey()
+	switch {
+	case err != nil || j.Parts.Inputs != inputs:
+		return fmt.Sprintf("an import of other inputs is staged in %s", im.root.dir)
+	case j.Parts.Recipe != catalog.RefOf(im.survey.Recipe).SHA256:
+		return fmt.Sprintf("an import of the same inputs by another recipe is staged in %s", im.root.dir)
+	case j.Parts.Options != im.optionsKey():
+		return fmt.Sprintf("an import of the same inputs is staged in %s with other options (%s; now %s)", im.root.dir, j.Parts.Options, im.optionsKey())
+	}
+	return fmt.Sprintf("an import of the same inputs for release %d is staged in %s", j.Release, im.root.dir)
 }
 
 // availableMemory is what the machine, or the control group of this process, has to give, in bytes.

@@ -19,7 +19,8 @@ import (
 type state string
 
 const (
-	importing state = "importing" // shards are being written: an interruption rolls back
+	importing state = "importing" // an import works, or was interrupted: what it read is in its spool, the rest is rolled back
+	discarded state = "discarded" // all of it is to be removed
 	staged    state = "staged"    // an import is whole and waits for its release
 	sealing   state = "sealing"   // shards move into place: back before the commit, forward after it
 )
@@ -32,7 +33,8 @@ type journal struct {
 	Dataset catalog.Dataset `json:"dataset"`
 	Shards  []stagedShard   `json:"shards"`            // primary ones
 	Further []stagedShard   `json:"further,omitempty"` // of margin and id index, while they are sealed
-	Key     string          `json:"key"`               // what a repeated import is compared by
+	Parts   keyParts        `json:"parts"`             // what a repeated import is compared by
+	Inputs  int             `json:"inputs"`            // that the import has to read
 	Growth  []Growth        `json:"growth"`
 	Skipped []string        `json:"skipped"` // inputs that were left out as damaged
 }
@@ -109,6 +111,32 @@ func (r root) journals() ([]*journal, error) {
 	return out, nil
 }
 
+// stagedJournal is that of the import that waits for its release.
+func (r root) stagedJournal() (*journal, error) {
+	js, err := r.journals()
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range js {
+		if j.State == staged {
+			return j, nil
+		}
+		if j.State == importing {
+			return nil, fmt.Errorf("%w: nothing is staged in %s: an import was interrupted when %d of %d inputs were read; run it again to go on", ErrNothing, r.dir, r.inputsRead(j.Release), j.Inputs)
+		}
+	}
+	return nil, fmt.Errorf("%w: nothing is staged in %s: run `astropile import SRC --into %s` first", ErrNothing, r.dir, r.dir)
+}
+
+// inputsRead is how many inputs an import that was interrupted had read.
+func (r root) inputsRead(n int) int {
+	done, err := (&spool{dir: r.spoolPath(n)}).read("")
+	if err != nil {
+		return 0
+	}
+	return len(done)
+}
+
 // recover brings the root to a state between two commands: what was interrupted before its commit is undone, what was
 // interrupted after it is finished.
 func (r root) recover() error {
@@ -119,6 +147,16 @@ func (r root) recover() error {
 	for _, j := range js {
 		switch j.State {
 		case staged:
+		case importing:
+			if _, err := os.Stat(r.spoolPath(j.Release)); err != nil {
+				if err := r.discard(j.Release); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := r.rollBack(j.Release); err != nil {
+				return err
+			}
 		case sealing:
 			if _, err := os.Stat(r.path(j.Dataset.Name, "releases", strconv.Itoa(j.Release), "release.json")); err == nil {
 				if err := r.finish(j); err != nil {
@@ -152,6 +190,7 @@ func (r root) sweep() error {
 	for _, j := range js {
 		n := strconv.Itoa(j.Release)
 		keep[n], keep[n+".json"], keep[n+".shards"] = true, true, true
+		keep[n+spoolEnd] = j.State == importing
 	}
 	for _, e := range entries {
 		if !keep[e.Name()] {
@@ -163,18 +202,28 @@ func (r root) sweep() error {
 	return nil
 }
 
-// discard removes a staged import.
+// rollBack removes what an interrupted import wrote, but for what it read.
+func (r root) rollBack(n int) error {
+	for _, p := range []string{r.shardsPath(n), r.workPath(n)} {
+		if err := r.disk.Remove(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discard removes an import, whatever it has come to.
 func (r root) discard(n int) error {
 	// The journal says that the rest is rubbish, and goes last.
 	if b, err := os.ReadFile(r.journalPath(n)); err == nil {
 		var j journal
-		if json.Unmarshal(b, &j) != nil || j.State != importing {
-			if err := r.writeJournal(&journal{State: importing, Release: n}); err != nil {
+		if json.Unmarshal(b, &j) != nil || j.State != discarded {
+			if err := r.writeJournal(&journal{State: discarded, Release: n}); err != nil {
 				return err
 			}
 		}
 	}
-	for _, p := range []string{r.shardsPath(n), r.workPath(n), r.journalPath(n)} {
+	for _, p := range []string{r.spoolPath(n), r.shardsPath(n), r.workPath(n), r.journalPath(n)} {
 		if err := r.disk.Remove(p); err != nil {
 			return err
 		}

@@ -24,9 +24,23 @@ type part struct {
 	lo, hi int // rows
 }
 
-// partition cuts rows, sorted by their place on the sky, into shards. hpx and payload are those of the rows; existing are
-// the pixels that there are, which keep their order and are never overlapped.
-func partition(hpx, payload []int64, existing []pixel, shardSize int64, expect int) ([]part, error) {
+// payloadOf is the payload of sorted rows.
+func payloadOf(rows []row) int64 {
+	if len(rows) == 0 {
+		return 0
+	}
+	last := &rows[len(rows)-1]
+	return last.sum + int64(last.payload) - rows[0].sum
+}
+
+// meanOf is what so many rows weigh, where total is what n rows weigh.
+func meanOf(rows, total, n int64) int64 {
+	return int64(float64(rows) * float64(total) / float64(n))
+}
+
+// partition cuts rows, sorted by their place on the sky, into shards. existing are the pixels that there are, which keep their
+// order and are never overlapped.
+func partition(rows []row, existing []pixel, shardSize int64, expect int) ([]part, error) {
 	taken := make([]pixel, len(existing))
 	copy(taken, existing)
 	sort.Slice(taken, func(i, j int) bool {
@@ -40,19 +54,15 @@ func partition(hpx, payload []int64, existing []pixel, shardSize int64, expect i
 			return nil, fmt.Errorf("%w: pixels %v and %v of the manifest overlap", ErrDamaged, taken[i-1], taken[i])
 		}
 	}
-	sums := make([]int64, len(payload)+1)
-	for i, n := range payload {
-		sums[i+1] = sums[i] + n
-	}
-	p := partitioner{hpx: hpx, sums: sums, taken: taken, shardSize: shardSize, limit: max(1, shardSize/int64(expect))}
+	p := partitioner{rows: rows, taken: taken, shardSize: shardSize, limit: max(1, shardSize/int64(expect))}
 	for base := int64(0); base < 12; base++ {
-		p.walk(pixel{0, base}, 0, len(hpx))
+		p.walk(pixel{0, base}, 0, len(rows))
 	}
 	return p.out, nil
 }
 
 type partitioner struct {
-	hpx, sums        []int64
+	rows             []row
 	taken            []pixel
 	shardSize, limit int64
 	out              []part
@@ -60,8 +70,8 @@ type partitioner struct {
 
 func (p *partitioner) walk(at pixel, lo, hi int) {
 	first, last := at.span()
-	lo += sort.Search(hi-lo, func(i int) bool { return p.hpx[lo+i] >= first })
-	hi = lo + sort.Search(hi-lo, func(i int) bool { return p.hpx[lo+i] >= last })
+	lo += sort.Search(hi-lo, func(i int) bool { return p.rows[lo+i].hpx >= first })
+	hi = lo + sort.Search(hi-lo, func(i int) bool { return p.rows[lo+i].hpx >= last })
 	if lo == hi {
 		return
 	}
@@ -76,7 +86,7 @@ func (p *partitioner) walk(at pixel, lo, hi int) {
 		start, _ := p.taken[k].span()
 		inside = start < last
 	}
-	if at.order < sky.MaxOrder && (inside || at.order < maxOrder && p.sums[hi]-p.sums[lo] > p.limit) {
+	if at.order < sky.MaxOrder && (inside || at.order < maxOrder && payloadOf(p.rows[lo:hi]) > p.limit) {
 		for c := int64(0); c < 4; c++ {
 			p.walk(pixel{at.order + 1, at.pix<<2 | c}, lo, hi)
 		}
@@ -87,7 +97,7 @@ func (p *partitioner) walk(at pixel, lo, hi int) {
 
 // cut makes shards of equal rows where a pixel holds more than one shard may.
 func (p *partitioner) cut(at pixel, lo, hi int) {
-	n := shardsFor(p.sums[hi]-p.sums[lo], p.shardSize, hi-lo)
+	n := shardsFor(payloadOf(p.rows[lo:hi]), p.shardSize, hi-lo)
 	for k := 0; k < n; k++ {
 		p.out = append(p.out, part{at, lo + k*(hi-lo)/n, lo + (k+1)*(hi-lo)/n})
 	}
@@ -113,8 +123,8 @@ const (
 )
 
 // grown lists the pixels that parts bring above the warning, and refuses above the limit where
-// another edition would help. old is the payload of each pixel so far.
-func grown(parts []part, payload []int64, old map[pixel]int64, shardSize int64) ([]Growth, error) {
+// another edition would help. rows are those that parts cut; old is the payload of each pixel so far.
+func grown(parts []part, rows []row, old map[pixel]int64, shardSize int64) ([]Growth, error) {
 	total := map[pixel]int64{}
 	var order []pixel
 	for _, p := range parts {
@@ -122,9 +132,7 @@ func grown(parts []part, payload []int64, old map[pixel]int64, shardSize int64) 
 			total[p.pixel] = old[p.pixel]
 			order = append(order, p.pixel)
 		}
-		for _, n := range payload[p.lo:p.hi] {
-			total[p.pixel] += n
-		}
+		total[p.pixel] += payloadOf(rows[p.lo:p.hi])
 	}
 	var out []Growth
 	for _, px := range order {

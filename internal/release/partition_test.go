@@ -11,6 +11,17 @@ import (
 	"astropile/internal/sky"
 )
 
+// rowsOf makes rows of places and payloads.
+func rowsOf(hpx, payload []int64) []row {
+	out := make([]row, len(hpx))
+	sum := int64(0)
+	for i := range out {
+		out[i] = row{hpx: hpx[i], payload: uint32(payload[i]), sum: sum}
+		sum += payload[i]
+	}
+	return out
+}
+
 type placed struct{ hpx, payload int64 }
 
 // drawRows draws rows that gather in clumps, as surveys do, some in one place exactly.
@@ -46,7 +57,7 @@ func TestPartitionCoversEveryRowOnceInPixelsThatNeverOverlap(t *testing.T) {
 		var existing []pixel
 		for range rapid.IntRange(1, 4).Draw(t, "releases") {
 			hpx, payload := drawRows(t, 60)
-			parts, err := partition(hpx, payload, existing, shardSize, expect)
+			parts, err := partition(rowsOf(hpx, payload), existing, shardSize, expect)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +149,7 @@ func checkLowest(t *rapid.T, px pixel, hpx, payload []int64, existing []pixel, l
 }
 
 func TestPartitionOfOverlappingPixelsIsRefused(t *testing.T) {
-	_, err := partition(nil, nil, []pixel{{0, 3}, {2, 3 << 4}}, 100, 1)
+	_, err := partition(nil, []pixel{{0, 3}, {2, 3 << 4}}, 100, 1)
 	if !errors.Is(err, ErrDamaged) {
 		t.Fatalf("got %v", err)
 	}
@@ -149,7 +160,7 @@ func TestRowsInOnePlaceAreCutByRowsAtTheFinestOrder(t *testing.T) {
 	for i := range hpx {
 		hpx[i], payload[i] = 12345, 100
 	}
-	parts, err := partition(hpx, payload, nil, 1000, 4)
+	parts, err := partition(rowsOf(hpx, payload), nil, 1000, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +185,7 @@ func TestGrowthIsToldFromFourTimesAndRefusedAboveSixteen(t *testing.T) {
 	}{{3, 3, false, false}, {4, 3, true, false}, {16, 3, true, false}, {17, 3, false, true}, {40, maxOrder, true, false}} {
 		parts[0].order = c.order
 		const shardSize = 1000
-		g, err := grown(parts, []int64{shardSize}, map[pixel]int64{{c.order, 7}: (c.times - 1) * shardSize}, shardSize)
+		g, err := grown(parts, rowsOf([]int64{0}, []int64{shardSize}), map[pixel]int64{{c.order, 7}: (c.times - 1) * shardSize}, shardSize)
 		if c.refuse != errors.Is(err, ErrRefused) || c.warn != (len(g) == 1) {
 			t.Errorf("%d times at order %d: %v, %v", c.times, c.order, g, err)
 		}

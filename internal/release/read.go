@@ -2,13 +2,17 @@ package release
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,39 +23,148 @@ import (
 
 const healpixColumn = "_healpix_29"
 
-// chunk is a run of rows of one input, as it was read.
-type chunk struct {
-	input int
-	first int64 // row of the input
-	batch *catalog.Batch
-}
-
-// row is one row on its way: its place on the sky (its number where there is none), its size, and where it is.
+// row is one row on its way: its place on the sky (its number where there is none), and where the spool has it.
 type row struct {
-	hpx, payload int64
-	chunk, at    int32
+	hpx, off, seq   int64 // seq numbers the rows of all inputs in the order of the inputs' names
+	sum             int64 // payload of all rows before it
+	payload, length uint32
 }
 
-// read takes in every input. Chunks and rows stand in the order of the inputs' names, whoever read them.
+// inputState is how far an input has come.
+type inputState struct {
+	done   bool
+	rows   int64
+	blocks []block
+	base   int64 // seq of its first row
+	bad    badRows
+}
+
+// badRows are rows of an input that the import refuses.
+type badRows struct {
+	off, other, noID numbers
+}
+
+func (b *badRows) any() bool { return b.off.n+b.other.n+b.noID.n > 0 }
+
+// numbers are a few of many.
+type numbers struct {
+	first []int64
+	n     int64
+}
+
+const numbersNamed = 10
+
+func (l *numbers) add(k int64) {
+	if l.n++; l.n <= numbersNamed {
+		l.first = append(l.first, k)
+	}
+}
+
+// resume takes up what an interrupted import of the same kind read of inputs that are what they were.
+func (im *importer) resume(ctx context.Context) error {
+	key, err := im.spoolKey()
+	if err != nil {
+		return err
+	}
+	s, kept, err := openSpool(im.root, im.n, key)
+	if err != nil {
+		return err
+	}
+	im.spool = s
+	at := map[string]int{}
+	for i := range im.survey.Inputs {
+		at[im.survey.Inputs[i].Rel] = i
+	}
+	var total int64
+	for i := range kept {
+		for _, b := range kept[i].Blocks {
+			total += b.Bytes
+		}
+	}
+	good := make([]bool, len(kept))
+	var done counter
+	err = parallel(ctx, im.opt.Jobs, len(kept), func(ctx context.Context, k int) error {
+		d := &kept[k]
+		i, ok := at[d.Rel]
+		if !ok || im.survey.Inputs[i].Path == "" {
+			return nil
+		}
+		st, err := os.Stat(im.survey.Inputs[i].Path)
+		if err != nil || markOf(st) != d.Mark {
+			return nil //nolint:nilerr // it is read again, and then says so
+		}
+		if good[k], err = s.whole(ctx, d); err != nil || !good[k] {
+			return err
+		}
+		sum, _ := hex.DecodeString(d.SHA256)
+		im.hashes[i], im.sizes[i], im.marks[i] = [32]byte(sum), st.Size(), d.Mark
+		im.state[i] = inputState{done: true, rows: d.Rows, blocks: d.Blocks}
+		var n int64
+		for _, b := range d.Blocks {
+			n += b.Bytes
+		}
+		im.progress("check what was read", done.add(n), total)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var usable []doneInput
+	for k := range kept {
+		if good[k] {
+			usable = append(usable, kept[k])
+		}
+	}
+	im.continued = len(usable)
+	if im.continued > 0 && im.opt.Notice != nil {
+		im.opt.Notice(fmt.Sprintf("continues: %d of %d inputs were read", im.continued, len(im.survey.Inputs)))
+	}
+	if err := s.begin(key, usable); err != nil {
+		return spoolError(err)
+	}
+	return nil
+}
+
+// spoolKey tells spools apart whose records are not the same for the same input.
+func (im *importer) spoolKey() (string, error) {
+	s := im.survey
+	b, err := json.Marshal(struct {
+		In, Out     []catalog.Column
+		Source      []int
+		ID, RA, Dec string
+		Recipe      []byte
+		Tool        string
+	}{s.Columns, im.cols, im.source, s.ID, s.RA, s.Dec, s.Recipe, im.opt.Tool})
+	if err != nil {
+		return "", err
+	}
+	return catalog.RefOf(b).SHA256, nil
+}
+
+// read takes in every input. Rows are numbered in the order of the inputs' names, whoever read them.
 func (im *importer) read(ctx context.Context) error {
 	inputs := im.survey.Inputs
-	readers := min(im.opt.Jobs, len(inputs))
-	workers := max(1, im.opt.Jobs/readers)
 	order := make([]int, len(inputs))
 	var total int64
+	var done counter
 	for i := range inputs {
 		order[im.rank[i]] = i
 		total += inputs[i].Bytes
+		if im.state[i].done {
+			done.add(inputs[i].Bytes)
+		}
 	}
-	perInput := make([][]*chunk, len(inputs))
+	readers := min(im.opt.Jobs, len(inputs))
 	var mu sync.Mutex
-	var done counter
 	err := parallel(ctx, readers, len(inputs), func(ctx context.Context, k int) error {
 		i := order[k]
+		if im.state[i].done {
+			return nil
+		}
 		report := func(share float64) {
 			im.progress("read inputs", done.n.Load()+int64(share*float64(inputs[i].Bytes)), total)
 		}
-		chunks, err := im.readInput(ctx, i, workers, report)
+		err := im.readInput(ctx, i, max(1, im.opt.Jobs/readers), report)
 		done.add(inputs[i].Bytes)
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, ErrDamaged) || !im.opt.SkipBad {
@@ -59,28 +172,32 @@ func (im *importer) read(ctx context.Context) error {
 			}
 			mu.Lock()
 			im.left[i] = true
+			im.state[i] = inputState{}
 			im.skipped = append(im.skipped, fmt.Sprintf("%s: %v", inputs[i].Rel, err))
 			mu.Unlock()
-			return nil
 		}
-		perInput[i] = chunks
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	slices.Sort(im.skipped)
+	if err := im.refuseRows(order); err != nil {
+		return err
+	}
 	for _, i := range order {
-		im.chunks = append(im.chunks, perInput[i]...)
+		im.state[i].base = im.total
+		im.total += im.state[i].rows
 	}
-	if len(im.chunks) > math.MaxInt32 {
-		return fmt.Errorf("%w: %d runs of rows, at most %d", ErrRefused, len(im.chunks), math.MaxInt32)
+	im.order = order
+	if im.total == 0 {
+		return fmt.Errorf("%w: the inputs hold no rows%s", ErrNothing, im.skippedText())
 	}
-	return im.index(ctx)
+	return nil
 }
 
 // readInput reads one input whole.
-func (im *importer) readInput(ctx context.Context, i, workers int, report func(share float64)) (chunks []*chunk, err error) {
+func (im *importer) readInput(ctx context.Context, i, workers int, report func(share float64)) (err error) {
 	in := &im.survey.Inputs[i]
 	damaged := func(err error) error {
 		if ctx.Err() != nil {
@@ -94,34 +211,144 @@ func (im *importer) readInput(ctx context.Context, i, workers int, report func(s
 	}
 	// Hashing brings the file into the page cache, from which it is then read.
 	if err := im.hash(ctx, i); err != nil {
-		return nil, err
+		return err
 	}
-	r, err := in.Open(ctx, workers)
+	r, err := in.Open(ctx, workers, im.budget.slab)
 	if err != nil {
-		return nil, damaged(err)
+		return damaged(err)
 	}
 	defer func() {
 		if e := r.Close(); err == nil && e != nil {
 			err = damaged(e)
 		}
 	}()
+	p := &packer{im: im, input: i, state: &im.state[i]}
+	*p.state = inputState{}
 	rows, slab := r.Rows(), max(1, r.Slab())
+	var packing chan error // of the slab before, while this one is read
+	wait := func() error {
+		if packing == nil {
+			return nil
+		}
+		err := <-packing
+		packing = nil
+		return err
+	}
+	defer func() { _ = wait() }()
 	for lo := int64(0); lo < rows; lo += slab {
 		hi := min(rows, lo+slab)
 		b, err := r.Read(ctx, lo, hi)
 		if err != nil {
-			return nil, damaged(err)
+			return damaged(err)
 		}
 		if int64(b.Rows) != hi-lo || len(b.Vectors) != len(im.survey.Columns) {
-			return nil, fmt.Errorf("release: %s: rows %d to %d came as %d rows of %d columns", in.Rel, lo, hi, b.Rows, len(b.Vectors))
+			return fmt.Errorf("release: %s: rows %d to %d came as %d rows of %d columns", in.Rel, lo, hi, b.Rows, len(b.Vectors))
 		}
-		if err := im.spool.keep(b); err != nil {
-			return nil, err
+		if err := wait(); err != nil {
+			return err
 		}
-		chunks = append(chunks, &chunk{input: i, first: lo, batch: b})
+		if workers > 1 {
+			packing = make(chan error, 1)
+			go func(to chan error) { to <- p.add(ctx, b, lo) }(packing)
+		} else if err := p.add(ctx, b, lo); err != nil {
+			return err
+		}
 		report(float64(hi) / float64(rows))
 	}
-	return chunks, im.unchanged(i)
+	if err := wait(); err != nil {
+		return err
+	}
+	if err := p.flush(); err != nil {
+		return err
+	}
+	if err := im.unchanged(i); err != nil {
+		return err
+	}
+	if p.state.bad.any() {
+		return nil
+	}
+	p.state.done = true
+	if in.Path == "" {
+		return nil // nothing would tell whether it is the same the next time
+	}
+	return im.spool.line(&doneInput{Rel: in.Rel, Mark: im.marks[i], SHA256: hex.EncodeToString(im.hashes[i][:]), Rows: p.state.rows, Blocks: p.state.blocks})
+}
+
+// packer puts the rows of an input into the spool.
+type packer struct {
+	im      *importer
+	input   int
+	state   *inputState
+	records []byte
+	entries []entry
+	id      []byte
+}
+
+// add takes the rows of a batch, whose first is row first of the input.
+func (p *packer) add(ctx context.Context, b *catalog.Batch, first int64) error {
+	im := p.im
+	given := im.given
+	id := b.Vectors[im.id]
+	for i := range b.Rows {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n := first + int64(i)
+		if id.Null(i) {
+			p.state.bad.noID.add(n)
+			continue
+		}
+		var e entry
+		if im.ra >= 0 {
+			hpx, err := im.place(b, i)
+			if err != nil {
+				p.state.bad.off.add(n)
+				continue
+			}
+			if given >= 0 && !im.agrees(b, given, i) {
+				p.state.bad.other.add(n)
+				continue
+			}
+			e.hpx = hpx
+		}
+		p.id = idText(p.id[:0], im.survey.Columns[im.id].DType, id, i)
+		e.hash = idHash(p.id)
+		e.off = int64(len(p.records))
+		var payload int64
+		p.records, payload = im.codec.append(p.records, b, i)
+		length := int64(len(p.records)) - e.off
+		if err := im.budget.fits(payload, length); err != nil {
+			return fmt.Errorf("%w: %s, row %d: %w", ErrRefused, im.survey.Inputs[p.input].Rel, n, err)
+		}
+		e.payload, e.length = uint32(payload), uint32(length)
+		p.entries = append(p.entries, e)
+		if int64(len(p.records)) >= im.budget.block || len(p.entries) >= blockRows {
+			if err := p.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *packer) flush() error {
+	if len(p.entries) == 0 {
+		return nil
+	}
+	b, err := p.im.spool.put(p.records, p.entries)
+	if err != nil {
+		return err
+	}
+	p.state.blocks = append(p.state.blocks, b)
+	p.state.rows += b.Rows
+	p.records, p.entries = p.records[:0], p.entries[:0]
+	return nil
+}
+
+// idHash stands for an id where most differ.
+func idHash(id []byte) uint64 {
+	sum := sha256.Sum256(id)
+	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // unchanged makes sure that the file that was read is the one that was hashed.
@@ -134,100 +361,50 @@ func (im *importer) unchanged(i int) error {
 	if err != nil {
 		return err
 	}
-	if st.Size() != im.sizes[i] || !st.ModTime().Equal(im.changed[i]) {
+	if markOf(st) != im.marks[i] {
 		return fmt.Errorf("%w: %s changed while it was read; import again when nothing writes to it", ErrRefused, in.Path)
 	}
 	return nil
 }
 
-// index lists the rows with their place and size.
-func (im *importer) index(ctx context.Context) error {
-	n := 0
-	for _, c := range im.chunks {
-		n += c.batch.Rows
+// refuseRows names rows that cannot be in a release.
+func (im *importer) refuseRows(order []int) error {
+	if rows := im.named(order, func(b *badRows) *numbers { return &b.noID }); rows != "" {
+		return fmt.Errorf("%w: %s: no id (%s); correct them, or choose another id in the recipe", ErrRefused, rows, im.survey.ID)
 	}
-	if n == 0 {
-		return fmt.Errorf("%w: the inputs hold no rows%s", ErrNothing, im.skippedText())
-	}
-	if n > math.MaxInt32 {
-		return fmt.Errorf("%w: %d rows in one import, at most %d: import in parts", ErrRefused, n, math.MaxInt32)
-	}
-	im.rows = make([]row, n)
-	starts := make([]int, len(im.chunks)+1)
-	for k, c := range im.chunks {
-		starts[k+1] = starts[k] + c.batch.Rows
-	}
-	given := slices.IndexFunc(im.survey.Columns, func(c catalog.Column) bool { return c.Name == healpixColumn })
-	off, other := make([][]int64, len(im.chunks)), make([][]int64, len(im.chunks)) // rows of the inputs that are refused
-	err := parallel(ctx, im.opt.Jobs, len(im.chunks), func(_ context.Context, k int) error {
-		c := im.chunks[k]
-		for i := 0; i < c.batch.Rows; i++ {
-			r := &im.rows[starts[k]+i]
-			r.chunk, r.at = int32(k), int32(i)
-			r.hpx = int64(starts[k] + i)
-			if im.ra >= 0 {
-				r.payload = 8
-				p, err := im.place(c.batch, i)
-				if err != nil {
-					off[k] = append(off[k], c.first+int64(i))
-				} else if given >= 0 && !im.agrees(c.batch, given, i) {
-					other[k] = append(other[k], c.first+int64(i))
-				}
-				r.hpx = p
-			}
-			for x, v := range c.batch.Vectors {
-				if im.ra >= 0 && c.batch.Columns[x].Name == healpixColumn {
-					continue
-				}
-				r.payload += v.Payload(&im.survey.Columns[x], i)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if rows := im.named(off); rows != "" {
+	if rows := im.named(order, func(b *badRows) *numbers { return &b.off }); rows != "" {
 		return fmt.Errorf("%w: %s: no position on the sky (%s, %s); correct them, or import with --no-sky", ErrRefused, rows, im.survey.RA, im.survey.Dec)
 	}
-	if rows := im.named(other); rows != "" {
+	if rows := im.named(order, func(b *badRows) *numbers { return &b.other }); rows != "" {
 		return fmt.Errorf("%w: %s: column %q is not the HEALPix pixel of the position at order 29; give it another name in the recipe (rename: {%s: other_name}), or leave it out (drop: [%s])",
 			ErrRefused, rows, healpixColumn, healpixColumn, healpixColumn)
 	}
 	return nil
 }
 
-// named names rows, listed by chunk, of the first input that has any.
-func (im *importer) named(rows [][]int64) string {
-	const most = 10
-	var list []string
-	first, more, inputs := -1, 0, map[int]bool{}
-	for k, r := range rows {
-		if len(r) == 0 {
+// named names rows of the first input that has any.
+func (im *importer) named(order []int, of func(*badRows) *numbers) string {
+	s, others := "", 0
+	for _, i := range order {
+		rows := of(&im.state[i].bad)
+		if rows.n == 0 {
 			continue
 		}
-		in := im.chunks[k].input
-		inputs[in] = true
-		if first < 0 {
-			first = in
+		if s != "" {
+			others++
+			continue
 		}
-		for _, n := range r {
-			if in == first && len(list) < most {
-				list = append(list, strconv.FormatInt(n, 10))
-			} else if in == first {
-				more++
-			}
+		list := make([]string, len(rows.first))
+		for k, n := range rows.first {
+			list[k] = strconv.FormatInt(n, 10)
+		}
+		s = fmt.Sprintf("%s, rows %s", im.survey.Inputs[i].Rel, strings.Join(list, ", "))
+		if more := rows.n - int64(len(list)); more > 0 {
+			s += fmt.Sprintf(" and %d more", more)
 		}
 	}
-	if first < 0 {
-		return ""
-	}
-	s := fmt.Sprintf("%s, rows %s", im.survey.Inputs[first].Rel, strings.Join(list, ", "))
-	if more > 0 {
-		s += fmt.Sprintf(" and %d more", more)
-	}
-	if len(inputs) > 1 {
-		s += fmt.Sprintf(" (and rows of %d other files)", len(inputs)-1)
+	if others > 0 {
+		s += fmt.Sprintf(" (and rows of %d other files)", others)
 	}
 	return s
 }
@@ -304,14 +481,46 @@ func idText(dst []byte, d catalog.DType, v *catalog.Vector, i int) []byte {
 	return append(dst, b[i*n:(i+1)*n]...)
 }
 
-func (im *importer) rowID(dst []byte, r *row) []byte {
-	return idText(dst, im.survey.Columns[im.id].DType, im.chunks[r.chunk].batch.Vectors[im.id], int(r.at))
+// find gives the input of a row by its number, and the number that the row has there.
+func (im *importer) find(seq int64) (input int, row int64) {
+	k := sort.Search(len(im.order), func(k int) bool { return im.state[im.order[k]].base > seq }) - 1
+	i := im.order[k]
+	return i, seq - im.state[i].base
 }
 
 // where names a row for people.
-func (im *importer) where(r *row) string {
-	c := im.chunks[r.chunk]
-	return fmt.Sprintf("%s, row %d", im.survey.Inputs[c.input].Rel, c.first+int64(r.at))
+func (im *importer) where(seq int64) string {
+	i, n := im.find(seq)
+	return fmt.Sprintf("%s, row %d", im.survey.Inputs[i].Rel, n)
+}
+
+// idOf reads the id of a row, by its number, as text.
+func (im *importer) idOf(dst []byte, seq int64) ([]byte, error) {
+	i, n := im.find(seq)
+	for k := range im.state[i].blocks {
+		b := &im.state[i].blocks[k]
+		if n < b.Rows {
+			var e [1]entry
+			if err := im.spool.entries(b, n, e[:]); err != nil {
+				return dst, err
+			}
+			return im.idAt(dst, e[0].off, e[0].length)
+		}
+		n -= b.Rows
+	}
+	return dst, fmt.Errorf("release: row %d is nowhere", seq)
+}
+
+// idAt reads the id of a record as text.
+func (im *importer) idAt(dst []byte, off int64, length uint32) ([]byte, error) {
+	im.idBuf = slices.Grow(im.idBuf[:0], int(length))[:int(length)-im.codec.tail]
+	if err := readWhole(im.spool.rows, im.idBuf, off); err != nil {
+		return dst, err
+	}
+	if err := im.codec.check(im.idBuf, false); err != nil {
+		return dst, err
+	}
+	return im.codec.rowID(dst, im.idBuf), nil
 }
 
 // used is how many inputs were read whole.

@@ -18,7 +18,7 @@ import (
 // Records gives the rows of one input, in the columns of its Survey. It is used by one goroutine at a time.
 type Records interface {
 	Rows() int64
-	// Read gives rows [lo, hi).
+	// Read gives rows [lo, hi). The batch is the caller's: the next call does not change it.
 	Read(ctx context.Context, lo, hi int64) (*catalog.Batch, error)
 	// Slab is a good number of rows to read at once.
 	Slab() int64
@@ -30,8 +30,8 @@ type Input struct {
 	Rel   string // its name, the same on every machine; rows with equal place and id are sorted by it
 	Path  string // the file whose bytes are hashed; empty where there is none
 	Bytes int64
-	// Open starts reading with at most so many goroutines.
-	Open func(ctx context.Context, workers int) (Records, error)
+	// Open starts reading with at most so many goroutines; slab is about how many bytes of rows are wanted at once.
+	Open func(ctx context.Context, workers int, slab int64) (Records, error)
 }
 
 // Survey is what an import reads.
@@ -90,8 +90,8 @@ func FromFiles(ctx context.Context, dir string, sources []string, opt FilesOptio
 		if bad[in.Rel] {
 			continue
 		}
-		s.Inputs = append(s.Inputs, Input{Rel: in.Rel, Path: in.Path, Bytes: in.Bytes, Open: func(ctx context.Context, workers int) (Records, error) {
-			return survey.Open(ctx, in, r, survey.Workers(workers))
+		s.Inputs = append(s.Inputs, Input{Rel: in.Rel, Path: in.Path, Bytes: in.Bytes, Open: func(ctx context.Context, workers int, slab int64) (Records, error) {
+			return survey.Open(ctx, in, r, survey.Workers(workers), survey.SlabBytes(slab))
 		}})
 	}
 	return s, warnings, nil

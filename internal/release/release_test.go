@@ -112,10 +112,10 @@ func TestAnAppendChangesNothingThatIsPublished(t *testing.T) {
 
 func TestTheSameInputsGiveTheSameBytesAtAnyJobs(t *testing.T) {
 	var want map[string]string
-	for _, o := range []ImportOptions{{Jobs: 1}, {Jobs: 2}, {Jobs: 7}, {Jobs: 3, Memory: 1}} {
+	for _, o := range []ImportOptions{{Jobs: 1}, {Jobs: 2}, {Jobs: 7}, {Jobs: 3, Memory: 64 << 20}, {Jobs: 2, sortMemory: 1}} {
 		dir := filepath.Join(t.TempDir(), "sample")
 		opt := smallShards
-		opt.Jobs, opt.Memory = o.Jobs, o.Memory
+		opt.Jobs, opt.Memory, opt.sortMemory = o.Jobs, o.Memory, o.sortMemory
 		files := []*file{{name: "z.h5", objects: objects("a", 150, 10, 20, 40)}, {name: "b.h5", objects: objects("b", 80, 30, 0, 80)}, {name: "c/d.h5", objects: objects("c", 33, 300, 80, 20)}}
 		if o.Jobs == 7 {
 			slices.Reverse(files)
@@ -270,7 +270,7 @@ func TestTheInputsOwnHealpixColumnIsTakenOnlyWhereItAgrees(t *testing.T) {
 	with := func(shift int64) *Survey {
 		s := sampleSurvey(f)
 		s.Columns = append(s.Columns, catalog.Column{Name: healpixColumn, Kind: catalog.Scalar, DType: catalog.Int64})
-		s.Inputs[0].Open = func(context.Context, int) (Records, error) { return &placedFile{f, shift}, nil }
+		s.Inputs[0].Open = func(context.Context, int, int64) (Records, error) { return &placedFile{f, shift}, nil }
 		return s
 	}
 	dir := filepath.Join(t.TempDir(), "sample")
@@ -343,11 +343,11 @@ func TestAnInputThatChangesWhileItIsReadIsRefused(t *testing.T) {
 	s := sampleSurvey(&file{name: "a.h5", objects: objects("a", 20, 10, 10, 1)})
 	s.Inputs[0].Path = p
 	open := s.Inputs[0].Open
-	s.Inputs[0].Open = func(ctx context.Context, workers int) (Records, error) {
+	s.Inputs[0].Open = func(ctx context.Context, workers int, slab int64) (Records, error) {
 		if err := os.WriteFile(p, []byte("and after"), 0o644); err != nil {
 			return nil, err
 		}
-		return open(ctx, workers)
+		return open(ctx, workers, slab)
 	}
 	if _, err := Import(ctx, dir, s, smallShards); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), p) {
 		t.Fatalf("got %v", err)
@@ -505,10 +505,10 @@ func TestASecondCommandOnARootIsRefused(t *testing.T) {
 	f := &file{name: "a.h5", objects: objects("a", 20, 10, 10, 1)}
 	s := sampleSurvey(f)
 	open := s.Inputs[0].Open
-	s.Inputs[0].Open = func(ctx context.Context, workers int) (Records, error) {
+	s.Inputs[0].Open = func(ctx context.Context, workers int, slab int64) (Records, error) {
 		_, inner = Import(ctx, dir, sampleSurvey(f), smallShards)
 		_, sealed = Seal(ctx, dir, seal(1))
-		return open(ctx, workers)
+		return open(ctx, workers, slab)
 	}
 	mustImport(t, dir, s, smallShards)
 	if !errors.Is(inner, ErrBusy) || !errors.Is(sealed, ErrBusy) {

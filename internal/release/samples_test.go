@@ -114,7 +114,7 @@ func (f *file) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, error) {
 func sampleSurvey(files ...*file) *Survey {
 	s := &Survey{Columns: sampleColumns(), ID: "object_id", RA: "ra", Dec: "dec"}
 	for _, f := range files {
-		s.Inputs = append(s.Inputs, Input{Rel: f.name, Bytes: int64(len(f.objects)) * sampleRow, Open: func(context.Context, int) (Records, error) { return f, nil }})
+		s.Inputs = append(s.Inputs, Input{Rel: f.name, Bytes: int64(len(f.objects)) * sampleRow, Open: func(context.Context, int, int64) (Records, error) { return f, nil }})
 	}
 	return s
 }

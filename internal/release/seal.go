@@ -83,14 +83,10 @@ func sealInto(ctx context.Context, r root, opt SealOptions) (*SealReport, error)
 	if err := r.recover(); err != nil {
 		return nil, err
 	}
-	js, err := r.journals()
+	j, err := r.stagedJournal()
 	if err != nil {
 		return nil, err
 	}
-	if len(js) == 0 {
-		return nil, fmt.Errorf("%w: nothing is staged in %s: run `astropile import SRC --into %s` first", ErrNothing, dir, dir)
-	}
-	j := js[0]
 	parent, err := r.latest()
 	if err != nil {
 		return nil, err

@@ -20,21 +20,22 @@ import (
 )
 
 const (
-	partFolders = 1000     // that the shards of a release without positions stand in at most
-	gatherBytes = 16 << 20 // of rows that are given to a shard's writer at once
-	sampleRows  = 64       // of a column whose codec is chosen
+	partFolders = 1000 // that the shards of a release without positions stand in at most
+	sampleRows  = 64   // of a column whose codec is chosen
 	sampleBytes = 8 << 20
 )
 
 // stage sorts the rows, cuts them into shards and writes them, and everything of the release that follows from them.
 func (im *importer) stage(ctx context.Context) (*ImportReport, error) {
-	im.sort()
+	if err := im.sort(ctx); err != nil {
+		return nil, err
+	}
 	parts, growth, err := im.parts()
 	if err != nil {
 		return nil, err
 	}
 	if im.parent == nil {
-		if err := im.choose(); err != nil {
+		if err := im.choose(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -54,10 +55,10 @@ func (im *importer) stage(ctx context.Context) (*ImportReport, error) {
 		return nil, err
 	}
 	j := &journal{State: staged, Release: im.n, Dataset: im.ds, Growth: growth, Skipped: im.skipped}
-	if j.Key, err = im.key(); err != nil {
+	if j.Parts, err = im.key(); err != nil {
 		return nil, err
 	}
-	rep := &ImportReport{Release: im.n, Name: im.ds.Name, Inputs: im.used(), Repeated: im.repeated, Skipped: im.skipped, Growth: growth, Shards: len(shards)}
+	rep := &ImportReport{Release: im.n, Name: im.ds.Name, Inputs: im.used(), Repeated: im.repeated, Skipped: im.skipped, Growth: growth, Shards: len(shards), Continued: im.continued}
 	for _, k := range order {
 		j.Shards = append(j.Shards, shards[k])
 		rep.Rows += shards[k].Rows
@@ -70,34 +71,13 @@ func (im *importer) stage(ctx context.Context) (*ImportReport, error) {
 	return rep, im.root.writeJournal(j)
 }
 
-// sort brings the rows into the order of a shard: place, id as text, input, row.
-func (im *importer) sort() {
-	var a, b []byte
-	slices.SortFunc(im.rows, func(x, y row) int {
-		if x.hpx != y.hpx {
-			return cmp.Compare(x.hpx, y.hpx)
-		}
-		a, b = im.rowID(a[:0], &x), im.rowID(b[:0], &y)
-		if c := bytes.Compare(a, b); c != 0 {
-			return c
-		}
-		// Chunks stand in the order of the inputs' names, and in an input by rows.
-		return cmp.Or(cmp.Compare(x.chunk, y.chunk), cmp.Compare(x.at, y.at))
-	})
-}
-
 func (im *importer) parts() ([]part, []Growth, error) {
-	hpx, payload := make([]int64, len(im.rows)), make([]int64, len(im.rows))
-	var total int64
-	for i := range im.rows {
-		hpx[i], payload[i] = im.rows[i].hpx, im.rows[i].payload
-		total += payload[i]
-	}
+	total := payloadOf(im.rows)
 	if im.ra < 0 {
 		var out []part
-		n := shardsFor(total, im.ds.ShardSize, len(hpx))
+		n := shardsFor(total, im.ds.ShardSize, len(im.rows))
 		for k := 0; k < n; k++ {
-			out = append(out, part{pixel{catalog.NoSky, catalog.NoSky}, k * len(hpx) / n, (k + 1) * len(hpx) / n})
+			out = append(out, part{pixel{catalog.NoSky, catalog.NoSky}, k * len(im.rows) / n, (k + 1) * len(im.rows) / n})
 		}
 		return out, nil, nil
 	}
@@ -111,25 +91,21 @@ func (im *importer) parts() ([]part, []Growth, error) {
 		}
 		existing = heldPixels(im.parent.manifest)
 	}
-	parts, err := partition(hpx, payload, existing, im.ds.ShardSize, im.ds.Expect)
+	parts, err := partition(im.rows, existing, im.ds.ShardSize, im.ds.Expect)
 	if err != nil {
 		return nil, nil, err
 	}
 	// Rows that are published count with the mean payload of those that come.
 	for px, rows := range old {
-		old[px] = rows * total / int64(len(hpx))
+		old[px] = meanOf(rows, total, int64(len(im.rows)))
 	}
-	growth, err := grown(parts, payload, old, im.ds.ShardSize)
+	growth, err := grown(parts, im.rows, old, im.ds.ShardSize)
 	return parts, growth, err
 }
 
 // choose fixes layouts and codecs by measuring a sample that is spread over the sky.
-func (im *importer) choose() error {
-	var total int64
-	for i := range im.rows {
-		total += im.rows[i].payload
-	}
-	groupRows := shard.GroupRows(total / int64(len(im.rows)))
+func (im *importer) choose(ctx context.Context) error {
+	groupRows := shard.GroupRows(payloadOf(im.rows) / int64(len(im.rows)))
 	for k := range im.cols {
 		c := &im.cols[k]
 		c.Layout = shard.ChooseLayout(c, groupRows)
@@ -137,11 +113,16 @@ func (im *importer) choose() error {
 		if b := c.RowBytes(); b > 0 {
 			n = min(n, max(1, sampleBytes/b))
 		}
-		sample := catalog.NewVector(c)
-		for i := 0; i < n; i++ {
-			im.take(sample, k, &im.rows[i*len(im.rows)/n])
+		rows := make([]row, n)
+		for i := range rows {
+			rows[i] = im.rows[i*len(im.rows)/n]
 		}
-		codec, err := shard.ChooseCodec(c, sample, im.opt.Compression)
+		w := window{im: im, room: windowLeast, whole: c.Kind == catalog.Tensor}
+		b, err := w.batch(ctx, im.codec.gather(n, func(x *catalog.Column) bool { return x.Name == c.Name }), rows)
+		if err != nil {
+			return err
+		}
+		codec, err := shard.ChooseCodec(c, b.Vectors[0], im.opt.Compression)
 		if err != nil {
 			return err
 		}
@@ -151,65 +132,14 @@ func (im *importer) choose() error {
 	return nil
 }
 
-// take appends a row of column k of the shards to v.
-func (im *importer) take(v *catalog.Vector, k int, r *row) {
-	if im.source[k] < 0 {
-		v.Data = binary.LittleEndian.AppendUint64(v.Data, uint64(r.hpx))
-		v.Rows++
-		return
-	}
-	v.AppendRow(&im.cols[k], im.chunks[r.chunk].batch.Vectors[im.source[k]], int(r.at))
-}
-
-// gather brings rows together as a batch.
-func (im *importer) gather(rows []row, only func(*catalog.Column) bool) *catalog.Batch {
-	b := &catalog.Batch{Rows: len(rows)}
-	for k := range im.cols {
-		c := &im.cols[k]
-		if only != nil && !only(c) {
-			continue
-		}
-		v := catalog.NewVector(c)
-		if n := c.RowBytes(); n > 0 {
-			v.Data = make([]byte, 0, n*len(rows))
-		}
-		for i := range rows {
-			im.take(v, k, &rows[i])
-		}
-		b.Columns, b.Vectors = append(b.Columns, *c), append(b.Vectors, v)
-	}
-	return b
-}
-
-// constant lists the tensor columns whose rows are all bit-equal.
-func (im *importer) constant(rows []row) []string {
-	var out []string
-	if len(rows) < 2 {
-		return nil
-	}
-	for k := range im.cols {
-		c := &im.cols[k]
-		if c.Kind != catalog.Tensor {
-			continue
-		}
-		n := c.RowBytes()
-		value := func(r *row) []byte {
-			return im.chunks[r.chunk].batch.Vectors[im.source[k]].Data[int(r.at)*n : (int(r.at)+1)*n]
-		}
-		first := value(&rows[0])
-		if !slices.ContainsFunc(rows, func(r row) bool { return !bytes.Equal(value(&r), first) }) {
-			out = append(out, c.Name)
-		}
-	}
-	return out
-}
-
 func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShard, []*shard.Info, error) {
 	shards, infos := make([]stagedShard, len(parts)), make([]*shard.Info, len(parts))
-	var total int64
-	for i := range im.rows {
-		total += im.rows[i].payload
+	total := payloadOf(im.rows)
+	var largest int64
+	for _, p := range parts {
+		largest = max(largest, payloadOf(im.rows[p.lo:p.hi]))
 	}
+	jobs, room := im.budget.writers(im.opt.Jobs, largest, im.longest)
 	var done counter
 	var mu sync.Mutex
 	firstPart, eachPart := im.partFolders(len(parts))
@@ -219,10 +149,10 @@ func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShar
 			taken[im.parent.manifest[i].Path] = true
 		}
 	}
-	err := parallel(ctx, im.opt.Jobs, len(parts), func(ctx context.Context, k int) error {
+	err := parallel(ctx, jobs, len(parts), func(ctx context.Context, k int) error {
 		rows := im.rows[parts[k].lo:parts[k].hi]
 		tmp := filepath.Join(im.root.shardsPath(im.n), "tmp-"+strconv.Itoa(k))
-		info, err := im.writeShard(ctx, tmp, rows, func(n int64) { im.progress("write shards", done.add(n), total) })
+		info, err := im.writeShard(ctx, tmp, rows, room, func(n int64) { im.progress("write shards", done.add(n), total) })
 		if err != nil {
 			return errors.Join(fmt.Errorf("release: write a shard of %s: %w", im.ds.Name, err), im.root.disk.Remove(tmp))
 		}
@@ -285,7 +215,11 @@ func (im *importer) shardPath(p pixel, folder int, sum [32]byte) string {
 	return path.Join(im.ds.Name, "dataset", fmt.Sprintf("Norder=%d", p.order), fmt.Sprintf("Dir=%d", p.pix/10000*10000), fmt.Sprintf("Npix=%d", p.pix), file)
 }
 
-func (im *importer) writeShard(ctx context.Context, tmp string, rows []row, wrote func(int64)) (info *shard.Info, err error) {
+func (im *importer) writeShard(ctx context.Context, tmp string, rows []row, room int64, wrote func(int64)) (info *shard.Info, err error) {
+	constant, err := im.constant(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
 	f, err := im.root.disk.Create(tmp)
 	if err != nil {
 		return nil, err
@@ -295,17 +229,26 @@ func (im *importer) writeShard(ctx context.Context, tmp string, rows []row, wrot
 			err = e
 		}
 	}()
-	w, err := shard.NewWriter(f, shard.Spec{Columns: im.cols, Constant: im.constant(rows), Piece: im.ds.Piece, Digest: im.ds.Digest, CreatedBy: im.opt.Tool})
+	w, err := shard.NewWriter(f, shard.Spec{Columns: im.cols, Constant: constant, Piece: im.ds.Piece, Digest: im.ds.Digest, CreatedBy: im.opt.Tool})
 	if err != nil {
 		return nil, err
 	}
+	in := window{im: im, room: room, whole: true}
+	var g *gathering
 	for lo := 0; lo < len(rows); {
 		hi, n := lo, int64(0)
-		for hi < len(rows) && (hi == lo || n+rows[hi].payload <= gatherBytes) {
-			n += rows[hi].payload
+		for hi < len(rows) && (hi == lo || n+int64(rows[hi].payload) <= shard.GroupPayload) {
+			n += int64(rows[hi].payload)
 			hi++
 		}
-		if err := w.Write(ctx, im.gather(rows[lo:hi], nil)); err != nil {
+		if g == nil {
+			g = im.codec.gather(hi-lo, nil)
+		}
+		b, err := in.batch(ctx, g, rows[lo:hi])
+		if err == nil {
+			err = w.Write(ctx, b)
+		}
+		if err != nil {
 			w.Abort()
 			return nil, err
 		}
@@ -346,11 +289,7 @@ func (im *importer) writeTables(ctx context.Context, parts []part, shards []stag
 	if err := put("stats.parquet", b); err != nil {
 		return err
 	}
-	counts := make([]int64, len(im.survey.Inputs))
-	for i := range im.rows {
-		counts[im.chunks[im.rows[i].chunk].input]++
-	}
-	if b, err = im.inputsTable(counts); err != nil {
+	if b, err = im.inputsTable(im.counts); err != nil {
 		return err
 	}
 	if err := put("inputs.parquet", b); err != nil {
@@ -392,7 +331,9 @@ func (im *importer) writeRows(ctx context.Context, parts []part, order []int) er
 		}
 		return im.root.disk.Sync(im.root.workPath(im.n))
 	}
-	const step = 65536
+	const step = 8192
+	in := window{im: im, room: windowLeast}
+	g := im.codec.gather(step, func(c *catalog.Column) bool { return c.Kind == catalog.Scalar })
 	for k, p := range order {
 		for lo := parts[p].lo; lo < parts[p].hi; lo += step {
 			if err := ctx.Err(); err != nil {
@@ -413,7 +354,11 @@ func (im *importer) writeRows(ctx context.Context, parts []part, order []int) er
 				}
 				files, inFile = files+1, 0
 			}
-			b := im.gather(rows, func(c *catalog.Column) bool { return c.Kind == catalog.Scalar })
+			b, err := in.batch(ctx, g, rows)
+			if err != nil {
+				_ = f.Close()
+				return err
+			}
 			vs := append([]*catalog.Vector{{Rows: len(rows)}, {Rows: len(rows)}}, b.Vectors...)
 			for i := range rows {
 				vs[0].Data = binary.LittleEndian.AppendUint32(vs[0].Data, uint32(k))

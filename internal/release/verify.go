@@ -163,7 +163,7 @@ func (v *verifier) sums(p *published) {
 		v.find(releaseDir(p.release)+"/release.json", "it says %d rows in %d bytes, the manifest %d in %d", p.release.Rows, p.release.Bytes, rows, size)
 	}
 	d := &p.release.Dataset
-	if _, err := partition(nil, nil, heldPixels(p.manifest), d.ShardSize, d.Expect); err != nil {
+	if _, err := partition(nil, heldPixels(p.manifest), d.ShardSize, d.Expect); err != nil {
 		v.find(releaseDir(p.release)+"/manifest.parquet", "%v", err)
 	}
 }
