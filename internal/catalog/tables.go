@@ -87,25 +87,8 @@ func Stats(cols []Column, vs []*Vector) []*Vector {
 		if c.Kind != Scalar {
 			continue
 		}
-		lo, hi := -1, -1
-		var nulls, nans int64
 		v := vs[k]
-		for i := 0; i < v.Rows; i++ {
-			switch {
-			case v.Null(i):
-				nulls++
-				continue
-			case isNaN(c.DType, v, i):
-				nans++
-				continue
-			}
-			if lo < 0 || less(c.DType, v, i, lo) {
-				lo = i
-			}
-			if hi < 0 || less(c.DType, v, hi, i) {
-				hi = i
-			}
-		}
+		lo, hi, nulls, nans := extremes(c.DType, v)
 		for _, i := range []int{lo, hi} {
 			x := NewVector(c)
 			if i >= 0 {
@@ -124,6 +107,60 @@ func Stats(cols []Column, vs []*Vector) []*Vector {
 		}
 	}
 	return out
+}
+
+// extremes gives the rows of the least and the greatest value, -1 where none compares, and how many rows are null and NaN.
+func extremes(d DType, v *Vector) (lo, hi int, nulls, nans int64) {
+	if v.Valid == nil && v.Rows > 0 {
+		switch d {
+		case Float32:
+			return extremesOf(v.Rows, func(i int) float32 { return math.Float32frombits(le.Uint32(v.Data[4*i:])) })
+		case Float64:
+			return extremesOf(v.Rows, func(i int) float64 { return math.Float64frombits(le.Uint64(v.Data[8*i:])) })
+		case Int32:
+			return extremesOf(v.Rows, func(i int) int32 { return int32(le.Uint32(v.Data[4*i:])) })
+		case Int64:
+			return extremesOf(v.Rows, func(i int) int64 { return int64(le.Uint64(v.Data[8*i:])) })
+		}
+	}
+	lo, hi = -1, -1
+	for i := 0; i < v.Rows; i++ {
+		switch {
+		case v.Null(i):
+			nulls++
+			continue
+		case isNaN(d, v, i):
+			nans++
+			continue
+		}
+		if lo < 0 || less(d, v, i, lo) {
+			lo = i
+		}
+		if hi < 0 || less(d, v, hi, i) {
+			hi = i
+		}
+	}
+	return lo, hi, nulls, nans
+}
+
+// extremesOf is extremes of the commonest types, of which none is null.
+func extremesOf[T int32 | int64 | float32 | float64](rows int, at func(i int) T) (lo, hi int, nulls, nans int64) {
+	lo, hi = -1, -1
+	var least, most T
+	for i := range rows {
+		x := at(i)
+		switch {
+		case x != x:
+			nans++
+		case lo < 0:
+			lo, hi, least, most = i, i, x, x
+		case x < least:
+			lo, least = i, x
+		case x > most:
+			hi, most = i, x
+		}
+	}
+	return lo, hi, 0, nans
 }
 
 func isNaN(d DType, v *Vector, i int) bool {

@@ -30,9 +30,7 @@ const (
 	rowTimes     = 5 // copies of a row that exist at once, at most
 	slabMost     = 32 << 20
 	slabShare    = 40 // of a reader's memory: a slab is up to 16 slabs where chunks are large, its bytes exist twice, and 8 slabs are kept
-	blockMost    = 4 << 20
-	blockRows    = 1 << 16
-	maxBlock     = 1<<31 - 1
+	blockMost    = 256 << 20
 	windowMost   = 16 << 20
 	windowLeast  = 1 << 20
 	groupCopies  = 4 // of a row group's bytes while a shard is written
@@ -69,7 +67,7 @@ func (b *budget) fits(payload, length int64) error {
 	if n > math.MaxInt32 {
 		return fmt.Errorf("the row takes %d bytes, at most %d", n, math.MaxInt32)
 	}
-	if need := rowTimes*n + sharedMemory; n > blockMost && need > b.memory {
+	if need := rowTimes*n + sharedMemory; need > b.memory {
 		return fmt.Errorf("the row takes %d bytes: import with --memory %dMiB or more", n, (need+1<<20-1)>>20)
 	}
 	return nil

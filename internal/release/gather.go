@@ -132,10 +132,11 @@ func (im *importer) constant(ctx context.Context, rows []row) ([]string, error) 
 	if len(rows) < 2 {
 		return nil, nil
 	}
-	for _, k := range im.codec.tensors {
-		n := im.cols[k].RowBytes()
+	for k := range im.codec.tensors {
+		p := &im.codec.tensors[k]
+		n := p.n
 		value := func(dst []byte, r *row) error {
-			return readWhole(im.spool.rows, dst, r.off+int64(r.length)-int64(im.codec.tail-im.codec.at[k]))
+			return readWhole(im.spool.rows, dst, r.off+int64(r.length)-int64(im.codec.tail-p.at))
 		}
 		// What differs mostly differs at once, and in its first bytes.
 		first, next := make([]byte, n), make([]byte, n)
@@ -159,7 +160,7 @@ func (im *importer) constant(ctx context.Context, rows []row) ([]string, error) 
 			}
 		}
 		if same {
-			out = append(out, im.cols[k].Name)
+			out = append(out, im.cols[p.k].Name)
 		}
 	}
 	return out, nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -102,6 +103,9 @@ type importer struct {
 	rows    []row
 	idBuf   []byte
 
+	blocksMu sync.Mutex
+	blocks   []*openBlock
+
 	skipped   []string
 	repeated  int64
 	continued int // inputs that an interrupted import had read
@@ -165,6 +169,7 @@ func importInto(ctx context.Context, r root, s *Survey, opt ImportOptions) (rep 
 	if err := im.read(ctx); err != nil {
 		return nil, err
 	}
+	im.blocks = nil
 	if err := im.gate(ctx); err != nil {
 		return nil, err
 	}

@@ -222,7 +222,8 @@ func (im *importer) readInput(ctx context.Context, i, workers int, report func(s
 			err = damaged(e)
 		}
 	}()
-	p := &packer{im: im, input: i, state: &im.state[i]}
+	p := &packer{im: im, input: i, state: &im.state[i], block: im.takeBlock()}
+	defer func() { im.giveBlock(p.block) }()
 	*p.state = inputState{}
 	rows, slab := r.Rows(), max(1, r.Slab())
 	var packing chan error // of the slab before, while this one is read
@@ -279,9 +280,64 @@ type packer struct {
 	im      *importer
 	input   int
 	state   *inputState
-	records []byte
+	block   *openBlock
 	entries []entry
 	id      []byte
+}
+
+// openBlock is a block of records that is being filled, in pieces, so that it grows without being copied. It is used again.
+type openBlock struct {
+	pieces [][]byte
+	used   int
+	bytes  int64
+	buf    []byte // where records are put together to be written
+}
+
+const pieceShift = 32 // an open block's offsets are piece << pieceShift | offset in the piece
+
+// piece gives the piece that has room for n bytes, and its number.
+func (b *openBlock) piece(n int) (*[]byte, int64) {
+	if b.used > 0 {
+		if p := &b.pieces[b.used-1]; cap(*p)-len(*p) >= n {
+			return p, int64(b.used - 1)
+		}
+	}
+	if b.used == len(b.pieces) {
+		b.pieces = append(b.pieces, nil)
+	}
+	p := &b.pieces[b.used]
+	if *p = (*p)[:0]; cap(*p) < n {
+		*p = make([]byte, 0, max(n, putAtOnce))
+	}
+	b.used++
+	return p, int64(b.used - 1)
+}
+
+// record gives the bytes of an entry's record.
+func (b *openBlock) record(e *entry) []byte {
+	p, at := b.pieces[e.off>>pieceShift], e.off&(1<<pieceShift-1)
+	return p[at : at+int64(e.length)]
+}
+
+func (b *openBlock) reset() { b.used, b.bytes = 0, 0 }
+
+// takeBlock gives a block that nobody uses, giveBlock gives it back.
+func (im *importer) takeBlock() *openBlock {
+	im.blocksMu.Lock()
+	defer im.blocksMu.Unlock()
+	if n := len(im.blocks); n > 0 {
+		b := im.blocks[n-1]
+		im.blocks = im.blocks[:n-1]
+		return b
+	}
+	return &openBlock{}
+}
+
+func (im *importer) giveBlock(b *openBlock) {
+	b.reset()
+	im.blocksMu.Lock()
+	defer im.blocksMu.Unlock()
+	im.blocks = append(im.blocks, b)
 }
 
 // add takes the rows of a batch, whose first is row first of the input.
@@ -313,16 +369,20 @@ func (p *packer) add(ctx context.Context, b *catalog.Batch, first int64) error {
 		}
 		p.id = idText(p.id[:0], im.survey.Columns[im.id].DType, id, i)
 		e.hash = idHash(p.id)
-		e.off = int64(len(p.records))
+		// A record of varying size may outgrow the piece; then it takes another with it.
+		piece, at := p.block.piece(im.codec.least())
+		start := len(*piece)
 		var payload int64
-		p.records, payload = im.codec.append(p.records, b, i)
-		length := int64(len(p.records)) - e.off
+		*piece, payload = im.codec.append(*piece, b, i)
+		length := int64(len(*piece) - start)
+		e.off = at<<pieceShift | int64(start)
+		p.block.bytes += length
 		if err := im.budget.fits(payload, length); err != nil {
 			return fmt.Errorf("%w: %s, row %d: %w", ErrRefused, im.survey.Inputs[p.input].Rel, n, err)
 		}
 		e.payload, e.length = uint32(payload), uint32(length)
 		p.entries = append(p.entries, e)
-		if int64(len(p.records)) >= im.budget.block || len(p.entries) >= blockRows {
+		if p.block.bytes+int64(len(p.entries))*entryBytes >= im.budget.block {
 			if err := p.flush(); err != nil {
 				return err
 			}
@@ -335,13 +395,14 @@ func (p *packer) flush() error {
 	if len(p.entries) == 0 {
 		return nil
 	}
-	b, err := p.im.spool.put(p.records, p.entries)
+	b, err := p.im.spool.put(p.block, p.entries)
 	if err != nil {
 		return err
 	}
 	p.state.blocks = append(p.state.blocks, b)
 	p.state.rows += b.Rows
-	p.records, p.entries = p.records[:0], p.entries[:0]
+	p.block.reset()
+	p.entries = p.entries[:0]
 	return nil
 }
 

@@ -26,11 +26,20 @@ type recordCodec struct {
 	source []int            // column of the batches for each; fromHealpix, fromNothing
 	id     int              // of cols
 
-	scalars, varied, tensors []int // of cols, in the order in which they stand
-	at                       []int // of fixed scalars: from the record's start; of tensors: from the first tensor
-	null                     []int // first null bit of what can be null
-	nullBytes, prefix, tail  int   // bytes of null bits; of all up to text; of the tensors
-	fixedPayload             int64
+	scalars, tensors        []place // in the order in which they stand
+	varied                  []int   // of cols
+	null                    []int   // first null bit of what can be null
+	nullBytes, prefix, tail int     // bytes of null bits; of all up to text; of the tensors
+	fixedPayload            int64
+}
+
+// place is where a value of fixed size stands in a record.
+type place struct {
+	k      int // of cols
+	source int // of the batches
+	n      int // bytes
+	at     int // from the record's start; of tensors: from the first tensor
+	null   int // bit
 }
 
 // Sources of a column that the batches do not have.
@@ -40,7 +49,7 @@ const (
 )
 
 func newRecordCodec(cols []catalog.Column, source []int, id string) *recordCodec {
-	c := &recordCodec{cols: cols, source: source, at: make([]int, len(cols)), null: make([]int, len(cols))}
+	c := &recordCodec{cols: cols, source: source, null: make([]int, len(cols))}
 	bits := 0
 	var order []int
 	for k := range cols {
@@ -59,13 +68,12 @@ func newRecordCodec(cols []catalog.Column, source []int, id string) *recordCodec
 		}
 		switch {
 		case col.Kind == catalog.Tensor:
-			c.at[k] = c.tail
+			c.tensors = append(c.tensors, place{k: k, source: source[k], n: col.RowBytes(), at: c.tail})
 			c.tail += col.RowBytes()
-			c.tensors = append(c.tensors, k)
 		case source[k] == fromHealpix:
 		case col.Fixed():
+			c.scalars = append(c.scalars, place{k: k, source: source[k], n: col.RowBytes(), null: bits})
 			bits++
-			c.scalars = append(c.scalars, k)
 		default:
 			bits += 1 + len(col.Members)
 			c.varied = append(c.varied, k)
@@ -73,9 +81,9 @@ func newRecordCodec(cols []catalog.Column, source []int, id string) *recordCodec
 	}
 	c.nullBytes = (bits + 7) / 8
 	c.prefix = recordHead + c.nullBytes
-	for _, k := range c.scalars {
-		c.at[k] = c.prefix
-		c.prefix += cols[k].RowBytes()
+	for i := range c.scalars {
+		c.scalars[i].at = c.prefix
+		c.prefix += c.scalars[i].n
 	}
 	return c
 }
@@ -95,23 +103,23 @@ func small(dst, src []byte) {
 // append appends the record of row i of a batch to dst, and says what the row weighs.
 func (c *recordCodec) append(dst []byte, b *catalog.Batch, i int) ([]byte, int64) {
 	start := len(dst)
-	dst = slices.Grow(dst, c.prefix+c.tail)[:start+c.prefix]
+	dst = slices.Grow(dst, c.prefix)[:start+c.prefix]
 	rec := dst[start:]
 	clear(rec[:recordHead+c.nullBytes])
 	bits := rec[recordHead : recordHead+c.nullBytes]
 	setNull := func(n int) { bits[n/8] |= 1 << (n % 8) }
-	for _, k := range c.scalars {
-		n, at := c.cols[k].RowBytes(), c.at[k]
-		if c.source[k] < 0 {
-			setNull(c.null[k])
-			clear(rec[at : at+n])
+	for k := range c.scalars {
+		p := &c.scalars[k]
+		if p.source < 0 {
+			setNull(p.null)
+			clear(rec[p.at : p.at+p.n])
 			continue
 		}
-		v := b.Vectors[c.source[k]]
+		v := b.Vectors[p.source]
 		if v.Valid != nil && !v.Valid[i] {
-			setNull(c.null[k])
+			setNull(p.null)
 		}
-		small(rec[at:at+n], v.Data[i*n:(i+1)*n])
+		small(rec[p.at:p.at+p.n], v.Data[i*p.n:(i+1)*p.n])
 	}
 	payload := c.fixedPayload
 	for _, k := range c.varied {
@@ -132,9 +140,9 @@ func (c *recordCodec) append(dst []byte, b *catalog.Batch, i int) ([]byte, int64
 		dst, payload = c.appendVaried(dst, col, v, at, payload)
 	}
 	head := len(dst)
-	for _, k := range c.tensors {
-		n := c.cols[k].RowBytes()
-		dst = append(dst, b.Vectors[c.source[k]].Data[i*n:(i+1)*n]...)
+	for k := range c.tensors {
+		p := &c.tensors[k]
+		dst = append(dst, b.Vectors[p.source].Data[i*p.n:(i+1)*p.n]...)
 	}
 	rec = dst[start:]
 	binary.LittleEndian.PutUint32(rec, crc32.Checksum(dst[start+recordHead:head], castagnoli))
@@ -143,6 +151,9 @@ func (c *recordCodec) append(dst []byte, b *catalog.Batch, i int) ([]byte, int64
 	}
 	return dst, payload
 }
+
+// least is what a record takes at least.
+func (c *recordCodec) least() int { return c.prefix + c.tail + 4*len(c.varied) }
 
 // nothing is a vector of one row that is null.
 func nothing(col *catalog.Column) *catalog.Vector {
@@ -202,7 +213,8 @@ func (c *recordCodec) rowID(dst, rec []byte) []byte {
 		n := int(binary.LittleEndian.Uint32(rec[c.prefix:]))
 		return append(dst, rec[c.prefix+4:c.prefix+4+n]...)
 	}
-	v := catalog.Vector{Rows: 1, Data: rec[c.at[c.id]:]}
+	// The id stands first among its kind.
+	v := catalog.Vector{Rows: 1, Data: rec[c.scalars[0].at:]}
 	return idText(dst, col.DType, &v, 0)
 }
 
@@ -264,30 +276,24 @@ func emptied(v *catalog.Vector) {
 // add takes the rows of checked records, in order; recs[i] is that of place hpx[i].
 func (g *gathering) add(recs [][]byte, hpx func(i int) int64) {
 	c := g.c
-	for k, v := range g.vs {
-		if v == nil {
-			continue
+	nulls := false
+	for _, rec := range recs {
+		for _, b := range rec[recordHead : recordHead+c.nullBytes] {
+			nulls = nulls || b != 0
 		}
-		col := &c.cols[k]
-		switch {
-		case c.source[k] == fromHealpix:
+	}
+	for k, v := range g.vs {
+		if v != nil && c.source[k] == fromHealpix {
 			for i := range recs {
 				binary.LittleEndian.PutUint64(v.Data[8*(v.Rows+i):], uint64(hpx(i)))
 			}
 			v.Rows += len(recs)
-		case col.Kind == catalog.Tensor:
-			n := col.RowBytes()
-			for i, rec := range recs {
-				from := len(rec) - c.tail + c.at[k]
-				copy(v.Data[n*(v.Rows+i):n*(v.Rows+i+1)], rec[from:from+n])
-			}
-			v.Rows += len(recs)
-		case col.Fixed():
-			g.fixed(k, v, recs)
 		}
 	}
-	if len(c.varied) == 0 {
-		return
+	for k := range c.scalars {
+		if v := g.vs[c.scalars[k].k]; v != nil {
+			g.scalar(&c.scalars[k], v, recs, nulls)
+		}
 	}
 	for _, rec := range recs {
 		at := c.prefix
@@ -295,19 +301,44 @@ func (g *gathering) add(recs [][]byte, hpx func(i int) int64) {
 			at = c.varying(g.vs[k], &c.cols[k], rec, at, c.null[k], g.rows)
 		}
 	}
+	for k := range c.tensors {
+		p := &c.tensors[k]
+		v := g.vs[p.k]
+		if v == nil {
+			continue
+		}
+		for i, rec := range recs {
+			from := len(rec) - c.tail + p.at
+			copy(v.Data[p.n*(v.Rows+i):p.n*(v.Rows+i+1)], rec[from:from+p.n])
+		}
+		v.Rows += len(recs)
+	}
 }
 
-func (g *gathering) fixed(k int, v *catalog.Vector, recs [][]byte) {
-	c := g.c
-	n, from, bit := c.cols[k].RowBytes(), c.at[k], c.null[k]
-	for i, rec := range recs {
-		r := v.Rows + i
-		small(v.Data[n*r:n*r+n], rec[from:from+n])
-		if rec[recordHead+bit/8]&(1<<(bit%8)) != 0 {
-			nullRow(v, r, g.rows)
+// scalar takes the values of one column; nulls says whether any column has one that is null.
+func (g *gathering) scalar(p *place, v *catalog.Vector, recs [][]byte, nulls bool) {
+	to := v.Data[p.n*v.Rows : p.n*(v.Rows+len(recs))]
+	switch p.n {
+	case 8:
+		for i, rec := range recs {
+			binary.LittleEndian.PutUint64(to[8*i:], binary.LittleEndian.Uint64(rec[p.at:]))
 		}
-		if v.Valid != nil && len(v.Valid) == r {
-			v.Valid = append(v.Valid, true)
+	case 4:
+		for i, rec := range recs {
+			binary.LittleEndian.PutUint32(to[4*i:], binary.LittleEndian.Uint32(rec[p.at:]))
+		}
+	default:
+		for i, rec := range recs {
+			copy(to[p.n*i:p.n*(i+1)], rec[p.at:])
+		}
+	}
+	if nulls || v.Valid != nil {
+		for i, rec := range recs {
+			if rec[recordHead+p.null/8]&(1<<(p.null%8)) != 0 {
+				nullRow(v, v.Rows+i, g.rows)
+			} else if v.Valid != nil {
+				v.Valid = append(v.Valid, true)
+			}
 		}
 	}
 	v.Rows += len(recs)

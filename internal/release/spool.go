@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -199,7 +200,7 @@ func (s *spool) whole(ctx context.Context, in *doneInput) (bool, error) {
 	if sum, err := hex.DecodeString(in.SHA256); err != nil || len(sum) != 32 {
 		return false, nil
 	}
-	var buf []byte
+	buf := make([]byte, putAtOnce)
 	for _, b := range in.Blocks {
 		if err := ctx.Err(); err != nil {
 			return false, err
@@ -209,14 +210,18 @@ func (s *spool) whole(ctx context.Context, in *doneInput) (bool, error) {
 			at, n int64
 			sum   uint64
 		}{{s.rows, b.At, b.Bytes, b.Sum}, {s.index, b.Index, b.Rows * entryBytes, b.IndexSum}} {
-			if part.at < 0 || part.n < 0 || part.n > maxBlock {
+			if part.at < 0 || part.n < 0 {
 				return false, nil
 			}
-			buf = slices.Grow(buf[:0], int(part.n))[:part.n]
-			if n, err := part.f.ReadAt(buf, part.at); int64(n) != part.n {
-				return false, ignoreEOF(err)
+			sum := xxh3.New()
+			for at := int64(0); at < part.n; at += putAtOnce {
+				some := buf[:min(putAtOnce, part.n-at)]
+				if n, err := part.f.ReadAt(some, part.at+at); n != len(some) {
+					return false, ignoreEOF(err)
+				}
+				_, _ = sum.Write(some)
 			}
-			if xxh3.Hash(buf) != part.sum {
+			if sum.Sum64() != part.sum {
 				return false, nil
 			}
 		}
@@ -225,27 +230,64 @@ func (s *spool) whole(ctx context.Context, in *doneInput) (bool, error) {
 	return rows == in.Rows, nil
 }
 
-// put writes a run of records and their entries, whose offsets are relative to the run, and says where it is.
-func (s *spool) put(records []byte, entries []entry) (block, error) {
-	b := block{Rows: int64(len(entries)), Bytes: int64(len(records))}
+// put writes a block of records and their entries, and says where it is. The records stand in the order of their places, so that those
+// of a shard are neighbours; the entries in their own.
+func (s *spool) put(from *openBlock, entries []entry) (block, error) {
+	b := block{Rows: int64(len(entries)), Bytes: from.bytes}
 	s.mu.Lock()
 	b.At, b.Index = s.rowsEnd, s.indexEnd
 	s.rowsEnd += b.Bytes
 	s.indexEnd += b.Rows * entryBytes
 	s.mu.Unlock()
-	for i := range entries {
-		entries[i].off += b.At
+	order := make([]int32, len(entries))
+	for i := range order {
+		order[i] = int32(i)
 	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(entries[a].hpx, entries[b].hpx), cmp.Compare(a, b)) })
+	sum := xxh3.New()
+	at := b.At
+	write := func(p []byte) error {
+		_, _ = sum.Write(p)
+		if _, err := s.rows.WriteAt(p, at); err != nil {
+			return spoolError(err)
+		}
+		at += int64(len(p))
+		return nil
+	}
+	part := from.buf[:0]
+	for _, i := range order {
+		e := &entries[i]
+		rec := from.record(e)
+		if len(part)+len(rec) > putAtOnce && len(part) > 0 {
+			if err := write(part); err != nil {
+				return b, err
+			}
+			part = part[:0]
+		}
+		e.off = at + int64(len(part))
+		if len(rec) >= putAtOnce {
+			if err := write(rec); err != nil {
+				return b, err
+			}
+			continue
+		}
+		part = append(part, rec...)
+	}
+	if len(part) > 0 {
+		if err := write(part); err != nil {
+			return b, err
+		}
+	}
+	from.buf = part
 	raw := bytesOf(entries)
-	b.Sum, b.IndexSum = xxh3.Hash(records), xxh3.Hash(raw)
-	if _, err := s.rows.WriteAt(records, b.At); err != nil {
-		return b, spoolError(err)
-	}
+	b.Sum, b.IndexSum = sum.Sum64(), xxh3.Hash(raw)
 	if _, err := s.index.WriteAt(raw, b.Index); err != nil {
 		return b, spoolError(err)
 	}
 	return b, nil
 }
+
+const putAtOnce = 1 << 20 // bytes
 
 // entries reads the index entries of a block, from the k-th on.
 func (s *spool) entries(b *block, k int64, to []entry) error {
