@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,7 @@ grow: a pixel that has been cut is never cut again.`,
 			if err := o.check(); err != nil {
 				return err
 			}
+			limitMemory(o.memory)
 			r, err := loadRecipe(o.recipe)
 			if err != nil {
 				return err
@@ -90,7 +92,7 @@ func addImportFlags(cmd *cobra.Command, o *importOptions) {
 	f.Var(&o.expect, "expect", "how many times larger the dataset will grow (default 1x)")
 	f.Var(&o.compression, "compression", "of tensors: auto (measured), none or zstd")
 	f.Var(countFlag{&o.jobs}, "jobs", "goroutines (default: usable cores)")
-	f.Var(&o.memory, "memory", "rows held in memory before they go to disk (default: a third of the memory)")
+	f.Var(&o.memory, "memory", "bytes that the import takes, beside some 48MiB of the runtime (default: a third of the memory)")
 	f.BoolVar(&o.discard, "discard", false, "throw away what an earlier import staged")
 }
 
@@ -123,10 +125,22 @@ func (o *importOptions) options(progress release.Progress) release.ImportOptions
 		Compression: o.compression.value, SkipBad: o.skipBad, Discard: o.discard, Tool: tool(), Progress: progress}
 }
 
+// runtimeMemory is what the Go runtime gets beside --memory before it collects harder.
+const runtimeMemory = 32 << 20
+
+// limitMemory makes the runtime hold to --memory, where it is given.
+func limitMemory(memory sizeFlag) {
+	if memory > 0 {
+		debug.SetMemoryLimit(int64(memory) + runtimeMemory)
+	}
+}
+
 func (a *app) runImport(cmd *cobra.Command, o importOptions, s *release.Survey) error {
 	start := a.now()
 	report, end := a.progress()
-	rep, err := release.Import(cmd.Context(), o.into, s, o.options(report))
+	opt := o.options(report)
+	opt.Notice = func(text string) { fmt.Fprintln(a.err, text) }
+	rep, err := release.Import(cmd.Context(), o.into, s, opt)
 	end()
 	if err != nil {
 		return err

@@ -72,6 +72,9 @@ func (a *app) infoOne(d *release.DatasetInfo) error {
 	if d.Staged > 0 {
 		fmt.Fprintf(w, "%d\tstaged\t\t\t\trun `astropile release %s`\n", d.Staged, d.Root)
 	}
+	if i := d.Interrupted; i != nil {
+		fmt.Fprintf(w, "%d\tinterrupted\t\t\t\t%d of %d inputs were read; run the import again to go on\n", i.Release, i.Read, i.Inputs)
+	}
 	return w.Flush()
 }
 

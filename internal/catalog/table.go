@@ -89,6 +89,28 @@ func (t *tableWriter) write(vs []*Vector, rows int) error {
 	return t.writeArrays(arrs, rows)
 }
 
+// writeColumn writes a column of the open row group, in arrays that text of any length fits.
+func (t *tableWriter) writeColumn(i int, v *Vector) error {
+	const step = 8192
+	c := &t.cols[i]
+	var arrs []arrow.Array
+	defer func() {
+		for _, a := range arrs {
+			a.Release()
+		}
+	}()
+	for lo := 0; lo < v.Rows; lo += step {
+		a, err := ArrowScalar(c, v.Slice(c, lo, min(lo+step, v.Rows)))
+		if err != nil {
+			return err
+		}
+		arrs = append(arrs, a)
+	}
+	all := arrow.NewChunked(t.schema.Field(i).Type, arrs)
+	defer all.Release()
+	return t.w.WriteColumnChunked(all, 0, int64(v.Rows))
+}
+
 func (t *tableWriter) close() error { return t.w.Close() }
 
 // boundedAlloc refuses what a document of its size cannot need.

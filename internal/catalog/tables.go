@@ -276,6 +276,33 @@ func (w *ScalarsWriter) Write(vs []*Vector, rows int) error {
 	return w.t.write(vs, rows)
 }
 
+// RowsGroup is how many rows a row group of a ScalarsWriter has.
+const RowsGroup = rowGroupRows
+
+// WriteGroup appends a row group, for which it asks column after column, so that not all are in memory at once. A file is written with
+// either Write or WriteGroup; all groups but the last have RowsGroup rows.
+func (w *ScalarsWriter) WriteGroup(rows int, column func(i int) (*Vector, error)) error {
+	if rows < 1 || rows > RowsGroup {
+		return fmt.Errorf("%w: a row group of %d rows", ErrVector, rows)
+	}
+	if err := w.t.w.NewRowGroupChecked(); err != nil {
+		return err
+	}
+	for i := range w.t.cols {
+		v, err := column(i)
+		if err != nil {
+			return err
+		}
+		if v.Rows != rows {
+			return fmt.Errorf("%w: column %q has %d rows, want %d", ErrVector, w.t.cols[i].Name, v.Rows, rows)
+		}
+		if err := w.t.writeColumn(i, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close ends the file.
 func (w *ScalarsWriter) Close() error { return w.t.close() }
 

@@ -82,3 +82,11 @@ func (b *budget) writers(jobs int, largest, longest int64) (n int, window int64)
 	window = left/int64(n) - groupCopies*group
 	return n, max(windowLeast, min(windowMost, window))
 }
+
+// spare is what so many writers leave.
+func (b *budget) spare(writers int, window, largest, longest int64) int64 {
+	return b.memory - b.table - int64(writers)*(window+groupCopies*max(longest, min(largest, shard.GroupPayload)))
+}
+
+// columns is how many bytes of columns are held for the rows files.
+func (b *budget) columns() int64 { return (b.memory - b.table) / 3 }

@@ -182,6 +182,11 @@ func importInto(ctx context.Context, r root, s *Survey, opt ImportOptions) (rep 
 	return rep, im.root.disk.Remove(im.root.spoolPath(im.n))
 }
 
+// column is the number of a column of the shards.
+func (im *importer) column(name string) int {
+	return slices.IndexFunc(im.cols, func(c catalog.Column) bool { return c.Name == name })
+}
+
 // letGo closes what is open.
 func (im *importer) letGo() {
 	if im.sorted != nil {

@@ -46,6 +46,14 @@ type DatasetInfo struct {
 	Columns     []catalog.Column `json:"columns"`
 	Releases    []ReleaseInfo    `json:"releases"`
 	Staged      int              `json:"staged"` // release that an import is staged for, or 0
+	Interrupted *Interrupted     `json:"interrupted"`
+}
+
+// Interrupted is an import that did not come to its end.
+type Interrupted struct {
+	Release int `json:"release"` // that it was for
+	Read    int `json:"read"`    // inputs
+	Inputs  int `json:"inputs"`
 }
 
 // Info describes the datasets at the paths given; a folder that is not a dataset stands for those in it.
@@ -105,8 +113,13 @@ func info(dir string) (*DatasetInfo, error) {
 		return nil, err
 	}
 	if p == nil {
-		if len(js) > 0 {
-			return nil, fmt.Errorf("%w: %s has an import staged and no release yet: run `astropile release %s`", ErrNothing, dir, dir)
+		for _, j := range js {
+			switch j.State {
+			case staged:
+				return nil, fmt.Errorf("%w: %s has an import staged and no release yet: run `astropile release %s`", ErrNothing, dir, dir)
+			case importing:
+				return nil, fmt.Errorf("%w: in %s an import was interrupted when %d of %d inputs were read, and there is no release yet: run it again to go on", ErrNothing, dir, r.inputsRead(j.Release), j.Inputs)
+			}
 		}
 		return nil, fmt.Errorf("%w: no release in %s", ErrNothing, dir)
 	}
@@ -136,7 +149,12 @@ func info(dir string) (*DatasetInfo, error) {
 		out.Releases = append(out.Releases, ReleaseInfo{q.release.Number, q.id, q.release.Time, q.release.Message, q.release.Rows, q.release.Bytes})
 	}
 	for _, j := range js {
-		out.Staged = j.Release
+		switch j.State {
+		case staged:
+			out.Staged = j.Release
+		case importing:
+			out.Interrupted = &Interrupted{Release: j.Release, Read: r.inputsRead(j.Release), Inputs: j.Inputs}
+		}
 	}
 	return out, nil
 }

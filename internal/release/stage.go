@@ -39,7 +39,7 @@ func (im *importer) stage(ctx context.Context) (*ImportReport, error) {
 			return nil, err
 		}
 	}
-	shards, infos, err := im.writeShards(ctx, parts)
+	shards, infos, rowsDone, err := im.writeShards(ctx, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,12 @@ func (im *importer) stage(ctx context.Context) (*ImportReport, error) {
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(shards[a].HpxMin, shards[b].HpxMin), cmp.Compare(shards[a].Path, shards[b].Path))
 	})
-	if err := im.writeTables(ctx, parts, shards, infos, order); err != nil {
+	if !rowsDone {
+		if err := im.writeRows(ctx, parts, order, im.budget.columns()); err != nil {
+			return nil, err
+		}
+	}
+	if err := im.writeTables(ctx, shards, infos, order); err != nil {
 		return nil, err
 	}
 	j := &journal{State: staged, Release: im.n, Dataset: im.ds, Growth: growth, Skipped: im.skipped}
@@ -132,14 +137,25 @@ func (im *importer) choose(ctx context.Context) error {
 	return nil
 }
 
-func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShard, []*shard.Info, error) {
-	shards, infos := make([]stagedShard, len(parts)), make([]*shard.Info, len(parts))
+func (im *importer) writeShards(ctx context.Context, parts []part) (shards []stagedShard, infos []*shard.Info, rowsDone bool, err error) {
+	shards, infos = make([]stagedShard, len(parts)), make([]*shard.Info, len(parts))
 	total := payloadOf(im.rows)
 	var largest int64
 	for _, p := range parts {
 		largest = max(largest, payloadOf(im.rows[p.lo:p.hi]))
 	}
 	jobs, room := im.budget.writers(im.opt.Jobs, largest, im.longest)
+	// The rows files are written beside the shards where memory lets it.
+	order := im.knownOrder(parts)
+	var scalars int64
+	for _, p := range im.codec.scalars {
+		scalars += int64(p.n) + 9
+	}
+	forRows := catalog.RowsGroup*scalars + rowsLeast
+	first := 0
+	if jobs > 1 && order != nil && im.budget.spare(jobs-1, room, largest, im.longest) >= forRows {
+		first = 1
+	}
 	var done counter
 	var mu sync.Mutex
 	firstPart, eachPart := im.partFolders(len(parts))
@@ -149,7 +165,10 @@ func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShar
 			taken[im.parent.manifest[i].Path] = true
 		}
 	}
-	err := parallel(ctx, jobs, len(parts), func(ctx context.Context, k int) error {
+	err = parallel(ctx, jobs, first+len(parts), func(ctx context.Context, k int) error {
+		if k -= first; k < 0 {
+			return im.writeRows(ctx, parts, order, forRows)
+		}
 		rows := im.rows[parts[k].lo:parts[k].hi]
 		tmp := filepath.Join(im.root.shardsPath(im.n), "tmp-"+strconv.Itoa(k))
 		info, err := im.writeShard(ctx, tmp, rows, room, func(n int64) { im.progress("write shards", done.add(n), total) })
@@ -174,7 +193,7 @@ func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShar
 		return im.root.disk.Rename(tmp, to)
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	folders := map[string]bool{}
 	for to := range paths {
@@ -182,7 +201,7 @@ func (im *importer) writeShards(ctx context.Context, parts []part) ([]stagedShar
 			folders[d] = true
 		}
 	}
-	return shards, infos, im.root.syncAll(folders)
+	return shards, infos, first == 1, im.root.syncAll(folders)
 }
 
 // partFolders says in which folders of dataset/part the shards of a release without positions stand: shard k in folder
@@ -263,7 +282,7 @@ func (im *importer) writeShard(ctx context.Context, tmp string, rows []row, room
 }
 
 // writeTables writes what a release says of its shards: rows, statistics, inputs, pieces, and the map of the sky.
-func (im *importer) writeTables(ctx context.Context, parts []part, shards []stagedShard, infos []*shard.Info, order []int) error {
+func (im *importer) writeTables(ctx context.Context, shards []stagedShard, infos []*shard.Info, order []int) error {
 	put := func(name string, b []byte) error {
 		return im.root.writeFile(filepath.Join(im.root.workPath(im.n), name), b)
 	}
@@ -300,78 +319,10 @@ func (im *importer) writeTables(ctx context.Context, parts []part, shards []stag
 			return err
 		}
 	}
-	if err := im.writeRows(ctx, parts, order); err != nil {
-		return err
-	}
 	if im.ra < 0 {
 		return nil
 	}
 	return im.writeSkymap(ctx, put)
-}
-
-// writeRows writes the scalars of all rows in the manifest's order.
-func (im *importer) writeRows(ctx context.Context, parts []part, order []int) error {
-	cols := catalog.RowColumns(im.cols)
-	var f diskFile
-	var w *catalog.ScalarsWriter
-	files, inFile := 0, 0
-	end := func() error {
-		if f == nil {
-			return nil
-		}
-		err := w.Close()
-		if err == nil {
-			err = f.Sync()
-		}
-		if e := f.Close(); err == nil {
-			err = e
-		}
-		if f = nil; err != nil {
-			return err
-		}
-		return im.root.disk.Sync(im.root.workPath(im.n))
-	}
-	const step = 8192
-	in := window{im: im, room: windowLeast}
-	g := im.codec.gather(step, func(c *catalog.Column) bool { return c.Kind == catalog.Scalar })
-	for k, p := range order {
-		for lo := parts[p].lo; lo < parts[p].hi; lo += step {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			rows := im.rows[lo:min(lo+step, parts[p].hi)]
-			if f == nil || inFile+len(rows) > catalog.MaxRowsFile {
-				if err := end(); err != nil {
-					return err
-				}
-				var err error
-				if f, err = im.root.disk.Create(filepath.Join(im.root.workPath(im.n), rowsFile(files))); err != nil {
-					return err
-				}
-				if w, err = catalog.NewScalarsWriter(f, cols, im.opt.Tool); err != nil {
-					_ = f.Close()
-					return err
-				}
-				files, inFile = files+1, 0
-			}
-			b, err := in.batch(ctx, g, rows)
-			if err != nil {
-				_ = f.Close()
-				return err
-			}
-			vs := append([]*catalog.Vector{{Rows: len(rows)}, {Rows: len(rows)}}, b.Vectors...)
-			for i := range rows {
-				vs[0].Data = binary.LittleEndian.AppendUint32(vs[0].Data, uint32(k))
-				vs[1].Data = binary.LittleEndian.AppendUint32(vs[1].Data, uint32(lo-parts[p].lo+i))
-			}
-			if err := w.Write(vs, len(rows)); err != nil {
-				_ = f.Close()
-				return err
-			}
-			inFile += len(rows)
-		}
-	}
-	return end()
 }
 
 // writeSkymap counts the rows of all releases on the sky.
