@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
