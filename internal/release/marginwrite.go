@@ -156,7 +156,7 @@ func (f *fetcher) run(rows []marginRow) int {
 	}
 	for i := range rows {
 		s := &f.sources[rows[i].shard]
-		if n += max(fixed, s.Bytes/s.Rows); i == fetchRows || i > 0 && n > gatherBytes {
+		if n += max(fixed, s.Bytes/s.Rows); i == fetchRows || i > 0 && n > shard.GroupPayload {
 			return i
 		}
 	}

@@ -382,7 +382,7 @@ func (p *packer) add(ctx context.Context, b *catalog.Batch, first int64) error {
 		}
 		e.payload, e.length = uint32(payload), uint32(length)
 		p.entries = append(p.entries, e)
-		if p.block.bytes+int64(len(p.entries))*entryBytes >= im.budget.block {
+		if p.block.bytes+int64(len(p.entries))*indexEntry >= im.budget.block {
 			if err := p.flush(); err != nil {
 				return err
 			}

@@ -50,7 +50,7 @@ type entry struct {
 	payload, length uint32
 }
 
-const entryBytes = int64(unsafe.Sizeof(entry{}))
+const indexEntry = int64(unsafe.Sizeof(entry{}))
 
 // block is a run of an input's rows in the spool.
 type block struct {
@@ -123,7 +123,7 @@ func (s *spool) begin(key string, kept []doneInput) error {
 	s.ends, s.rowsEnd, s.indexEnd = 0, 0, 0
 	for i := range kept {
 		for _, b := range kept[i].Blocks {
-			s.rowsEnd, s.indexEnd = max(s.rowsEnd, b.At+b.Bytes), max(s.indexEnd, b.Index+b.Rows*entryBytes)
+			s.rowsEnd, s.indexEnd = max(s.rowsEnd, b.At+b.Bytes), max(s.indexEnd, b.Index+b.Rows*indexEntry)
 		}
 	}
 	if err := s.line(spoolHead{spoolVersion, key}); err != nil {
@@ -209,7 +209,7 @@ func (s *spool) whole(ctx context.Context, in *doneInput) (bool, error) {
 			f     spoolFile
 			at, n int64
 			sum   uint64
-		}{{s.rows, b.At, b.Bytes, b.Sum}, {s.index, b.Index, b.Rows * entryBytes, b.IndexSum}} {
+		}{{s.rows, b.At, b.Bytes, b.Sum}, {s.index, b.Index, b.Rows * indexEntry, b.IndexSum}} {
 			if part.at < 0 || part.n < 0 {
 				return false, nil
 			}
@@ -237,7 +237,7 @@ func (s *spool) put(from *openBlock, entries []entry) (block, error) {
 	s.mu.Lock()
 	b.At, b.Index = s.rowsEnd, s.indexEnd
 	s.rowsEnd += b.Bytes
-	s.indexEnd += b.Rows * entryBytes
+	s.indexEnd += b.Rows * indexEntry
 	s.mu.Unlock()
 	order := make([]int32, len(entries))
 	for i := range order {
@@ -291,7 +291,7 @@ const putAtOnce = 1 << 20 // bytes
 
 // entries reads the index entries of a block, from the k-th on.
 func (s *spool) entries(b *block, k int64, to []entry) error {
-	return readWhole(s.index, bytesOf(to), b.Index+k*entryBytes)
+	return readWhole(s.index, bytesOf(to), b.Index+k*indexEntry)
 }
 
 func readWhole(f spoolFile, b []byte, at int64) error {
