@@ -101,7 +101,7 @@ func (im *importer) gate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: the id %q occurs twice: in %s, and in %s; --duplicates first or all lets it pass", ErrRefused, id, im.where(t.first), im.where(t.second))
+		return fmt.Errorf("%w: the id %q occurs twice: in %s, and in %s%s; --duplicates first or all lets it pass", ErrRefused, id, im.where(t.first), im.where(t.second), im.untrimmed(ctx, t.first, t.second))
 	}
 	if im.parent != nil {
 		marks, err := all.whole()
@@ -169,13 +169,45 @@ func (im *importer) known(ctx context.Context, marks []mark) error {
 					continue
 				}
 				if im.opt.Duplicates == DuplicatesError {
-					return fmt.Errorf("%w: the id %q of %s is in release %d already; --duplicates first leaves it out", ErrRefused, buf, im.where(marks[k].seq), release)
+					return fmt.Errorf("%w: the id %q of %s is in release %d already%s; --duplicates first leaves it out", ErrRefused, buf, im.where(marks[k].seq), release, im.untrimmed(ctx, marks[k].seq))
 				}
 				im.drop.add(marks[k].seq, im.total)
 			}
 		}
 		return nil
 	})
+}
+
+// untrimmed says how the ids of rows stood in their inputs, where that differs: decoding and trimming may have made them
+// equal.
+func (im *importer) untrimmed(ctx context.Context, seqs ...int64) string {
+	if im.survey.RawID == "" {
+		return ""
+	}
+	var raw []string
+	differs := false
+	for _, seq := range seqs {
+		e, err := im.entryOf(seq)
+		if err != nil {
+			return ""
+		}
+		w := window{im: im, room: windowLeast, whole: true}
+		b, err := w.batch(ctx, im.codec.gather(1, func(c *catalog.Column) bool { return c.Name == im.survey.RawID }), []row{{off: e.off, length: e.length}})
+		if err != nil || len(b.Vectors) != 1 {
+			return ""
+		}
+		id, err := im.idAt(nil, e.off, e.length)
+		if err != nil {
+			return ""
+		}
+		s := string(b.Vectors[0].Str(0))
+		differs = differs || s != string(id) && len(seqs) == 1 || len(raw) > 0 && s != raw[0]
+		raw = append(raw, s)
+	}
+	if !differs {
+		return ""
+	}
+	return fmt.Sprintf(" (as %q in the inputs: decoding and trimming made them equal)", raw)
 }
 
 // sort brings the rows into the order of a shard: place, id as text, input, row.

@@ -555,21 +555,28 @@ func (im *importer) where(seq int64) string {
 	return fmt.Sprintf("%s, row %d", im.survey.Inputs[i].Rel, n)
 }
 
-// idOf reads the id of a row, by its number, as text.
-func (im *importer) idOf(dst []byte, seq int64) ([]byte, error) {
+// entryOf reads the index entry of a row, by its number.
+func (im *importer) entryOf(seq int64) (entry, error) {
 	i, n := im.find(seq)
 	for k := range im.state[i].blocks {
 		b := &im.state[i].blocks[k]
 		if n < b.Rows {
 			var e [1]entry
-			if err := im.spool.entries(b, n, e[:]); err != nil {
-				return dst, err
-			}
-			return im.idAt(dst, e[0].off, e[0].length)
+			err := im.spool.entries(b, n, e[:])
+			return e[0], err
 		}
 		n -= b.Rows
 	}
-	return dst, fmt.Errorf("release: row %d is nowhere", seq)
+	return entry{}, fmt.Errorf("release: row %d is nowhere", seq)
+}
+
+// idOf reads the id of a row, by its number, as text.
+func (im *importer) idOf(dst []byte, seq int64) ([]byte, error) {
+	e, err := im.entryOf(seq)
+	if err != nil {
+		return dst, err
+	}
+	return im.idAt(dst, e.off, e.length)
 }
 
 // idAt reads the id of a record as text.

@@ -640,19 +640,39 @@ func TestIdsThatTrimmingMadeEqualAreToldAsTheyWere(t *testing.T) {
 		}
 		return v
 	}
-	im := &importer{survey: s, chunks: []*chunk{{batch: &catalog.Batch{Rows: 3, Vectors: []*catalog.Vector{text("7", "7", "7"), text("7 ", "b' 7'", "7 ")}}}}}
-	rows := []row{{at: 0}, {at: 1}, {at: 2}}
-	if got := im.untrimmed(&rows[0], &rows[1]); !strings.Contains(got, `"7 "`) || !strings.Contains(got, `"b' 7'"`) || !strings.Contains(got, "trimming made them equal") {
-		t.Errorf("two rows: %q", got)
+	with := func(raw ...string) *Survey {
+		c := *s
+		ids := make([]string, len(raw))
+		for i := range ids {
+			ids[i] = "7"
+		}
+		b := &catalog.Batch{Columns: s.Columns, Rows: len(raw), Vectors: []*catalog.Vector{text(ids...), text(raw...)}}
+		c.Inputs = []Input{{Rel: "a.h5", Bytes: 1, Open: func(context.Context, int, int64) (Records, error) { return oneBatch{b}, nil }}}
+		return &c
 	}
-	if got := im.untrimmed(&rows[0], &rows[2]); got != "" {
-		t.Errorf("ids that were equal before: %q", got)
+	dir := filepath.Join(t.TempDir(), "sample")
+	_, err := Import(ctx, dir, with("7 ", "b' 7'"), smallShards)
+	if got := fmt.Sprint(err); !strings.Contains(got, `"7 "`) || !strings.Contains(got, `"b' 7'"`) || !strings.Contains(got, "trimming made them equal") {
+		t.Errorf("two rows: %s", got)
 	}
-	if got := im.untrimmed(&rows[1]); !strings.Contains(got, `"b' 7'"`) {
-		t.Errorf("beside an earlier release: %q", got)
+	if _, err = Import(ctx, dir, with("7 ", "7 "), smallShards); !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "trimming") {
+		t.Errorf("ids that were equal before: %v", err)
+	}
+	mustImport(t, dir, with("7"), smallShards)
+	mustSeal(t, dir, 1)
+	if _, err = Import(ctx, dir, with("b' 7'"), ImportOptions{Tool: "astropile test"}); !strings.Contains(fmt.Sprint(err), `"b' 7'"`) {
+		t.Errorf("beside an earlier release: %v", err)
 	}
 	s.RawID = ""
-	if got := im.untrimmed(&rows[0], &rows[1]); got != "" {
-		t.Errorf("nothing kept raw: %q", got)
+	if _, err = Import(ctx, dir, with("7 ", "b' 7'"), ImportOptions{Tool: "astropile test"}); !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "trimming") {
+		t.Errorf("nothing kept raw: %v", err)
 	}
 }
+
+// oneBatch is an input of one batch.
+type oneBatch struct{ b *catalog.Batch }
+
+func (r oneBatch) Rows() int64                                                { return int64(r.b.Rows) }
+func (r oneBatch) Slab() int64                                                { return int64(r.b.Rows) }
+func (r oneBatch) Close() error                                               { return nil }
+func (r oneBatch) Read(context.Context, int64, int64) (*catalog.Batch, error) { return r.b, nil }
