@@ -12,7 +12,6 @@ import (
 
 	"astropile/internal/catalog"
 	"astropile/internal/survey"
-	"astropile/internal/survey/hdf5"
 )
 
 // Records gives the rows of one input, in the columns of its Survey. It is used by one goroutine at a time.
@@ -95,17 +94,6 @@ func FromFiles(ctx context.Context, dir string, sources []string, opt FilesOptio
 		}})
 	}
 	return s, warnings, nil
-}
-
-// graded says of a survey's error whether a gate refuses or bytes are damaged.
-func graded(err error) error {
-	switch {
-	case errors.Is(err, hdf5.ErrCorrupt), errors.Is(err, hdf5.ErrNotHDF5):
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	case errors.Is(err, survey.ErrPosition), errors.Is(err, survey.ErrMapping), errors.Is(err, survey.ErrValue), errors.Is(err, survey.ErrRecipe), errors.Is(err, hdf5.ErrUnsupported):
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	return err
 }
 
 const recipeFile = "recipe.yaml"
