@@ -45,11 +45,16 @@ type failure struct {
 
 // failed says on standard error what went wrong, and with --json on standard output too, unless a report there said so.
 func (a *app) failed(command string, err error, code int) {
+	if code == exitInterrupted {
+		err = errInterrupted
+	}
 	fmt.Fprintf(a.err, "%s: %v\n", command, err)
 	if a.json && !a.printed {
 		_ = a.printJSON(failure{err.Error(), code}) // the exit code says it in any case
 	}
 }
+
+var errInterrupted = errors.New("interrupted; run it again to go on")
 
 // unknownCommand says whether cobra did not know the verb, for which it has no type.
 func unknownCommand(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }

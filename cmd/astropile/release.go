@@ -64,6 +64,9 @@ either fixes it, and takes earlier rows in; later ones go on without being asked
 				return a.printJSON(rep)
 			}
 			a.warnGrowth(rep.Growth)
+			if rep.Before {
+				fmt.Fprintf(a.out, "release %d was committed by a command that was interrupted then; what followed is done now, and nothing else is staged\n", rep.Release)
+			}
 			fmt.Fprintf(a.out, "%s release %d: %d rows in %d shards, %s; added %d rows in %d shards\nid %s\n", rep.Name, rep.Release, rep.Rows, rep.Shards, formatBytes(rep.Bytes), rep.Added.Rows, rep.Added.Shards, rep.ID)
 			return nil
 		},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +38,34 @@ func (d *failingDisk) Create(name string) (diskFile, error) {
 	}
 	f, err := d.osDisk.Create(name)
 	return failingFile{f, d}, err
+}
+
+func (d *failingDisk) Open(name string) (spoolFile, error) {
+	if err := d.next(); err != nil {
+		return nil, err
+	}
+	f, err := d.osDisk.Open(name)
+	return failingSpool{f, d}, err
+}
+
+type failingSpool struct {
+	spoolFile
+	d *failingDisk
+}
+
+func (f failingSpool) WriteAt(b []byte, at int64) (int, error) {
+	if err := f.d.next(); err != nil {
+		n, _ := f.spoolFile.WriteAt(b[:len(b)/2], at)
+		return n, err
+	}
+	return f.spoolFile.WriteAt(b, at)
+}
+
+func (f failingSpool) Truncate(n int64) error {
+	if err := f.d.next(); err != nil {
+		return err
+	}
+	return f.spoolFile.Truncate(n)
 }
 
 func (d *failingDisk) Rename(from, to string) error {
@@ -77,21 +104,44 @@ func (f failingFile) Close() error {
 }
 
 // publish imports the survey of a release and seals it.
-func publish(r root, n int) error {
-	if _, err := importInto(context.Background(), r, chapter(n), ImportOptions{Name: "sample", ShardSize: 64 << 10, Jobs: 1, Tool: "astropile test"}); err != nil {
+func publish(r root, n int, inputs string) error {
+	if _, err := importInto(context.Background(), r, chapter(n, inputs), ImportOptions{Name: "sample", ShardSize: 64 << 10, Jobs: 1, Tool: "astropile test"}); err != nil {
 		return err
 	}
 	_, err := sealInto(context.Background(), r, seal(n))
 	return err
 }
 
-// chapter is what release n adds: two pixels, of which the second release shares one with the first.
-func chapter(n int) *Survey {
-	return sampleSurvey(&file{name: string(rune('a'+n)) + ".h5", objects: slices.Concat(objects(string(rune('a'+n)), 12, 45, 5, 2), objects(string(rune('m'+n)), 5, 100+50*float64(n), 5, 2))})
+// chapter is what release n adds, from files in a folder: two pixels, of which the second release shares one with the first.
+func chapter(n int, inputs string) *Survey {
+	s := sampleSurvey(&file{name: string(rune('a'+n)) + ".h5", objects: objects(string(rune('a'+n)), 12, 45, 5, 2)},
+		&file{name: string(rune('m'+n)) + ".h5", objects: objects(string(rune('m'+n)), 5, 100+50*float64(n), 5, 2)})
+	if err := onDisk(s, inputs); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// onDisk makes the inputs of a survey files, which hold nothing but their names: a file that is there stays as it is.
+func onDisk(s *Survey, dir string) error {
+	for i := range s.Inputs {
+		in := &s.Inputs[i]
+		in.Path = filepath.Join(dir, in.Rel)
+		if _, err := os.Stat(in.Path); err == nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(in.Path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(in.Path, []byte(in.Rel), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func TestAFailureAtAnyOperationLeavesARootThatGoesOn(t *testing.T) {
-	base := t.TempDir()
+	base, inputs := t.TempDir(), t.TempDir()
 	plain := func(dir string) root { return root{dir, &failingDisk{}} }
 	var states []string // with 0, 1 and 2 releases
 	for n := range 3 {
@@ -101,7 +151,7 @@ func TestAFailureAtAnyOperationLeavesARootThatGoesOn(t *testing.T) {
 		}
 		if n > 0 {
 			copyTree(t, states[n-1], dir)
-			if err := publish(plain(dir), n); err != nil {
+			if err := publish(plain(dir), n, inputs); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,7 +177,7 @@ func TestAFailureAtAnyOperationLeavesARootThatGoesOn(t *testing.T) {
 				}
 				copyTree(t, states[n-1], dir)
 				d := &failingDisk{at: at, dead: dead}
-				failed := publish(root{dir, d}, n)
+				failed := publish(root{dir, d}, n, inputs)
 				if d.n < at {
 					if failed != nil {
 						t.Fatal(failed)
@@ -161,7 +211,7 @@ func TestAFailureAtAnyOperationLeavesARootThatGoesOn(t *testing.T) {
 							t.Fatalf("release %d, operation %d, dead %t: %s was not rolled back", n, at, dead, p)
 						}
 					}
-					if err := publish(plain(dir), n); err != nil {
+					if err := publish(plain(dir), n, inputs); err != nil {
 						t.Fatalf("release %d, operation %d, dead %t: rerun: %v", n, at, dead, err)
 					}
 				}

@@ -40,17 +40,18 @@ type journal struct {
 }
 
 type stagedShard struct {
-	Role       string `json:"role,omitempty"` // empty: primary
-	Path       string `json:"path"`
-	Order      int8   `json:"order"`
-	Pix        int64  `json:"pix"`
-	HpxMin     int64  `json:"hpx_min"`
-	HpxMax     int64  `json:"hpx_max"`
-	Rows       int64  `json:"rows"`
-	Bytes      int64  `json:"bytes"`
-	SHA256     []byte `json:"sha256"`
-	TailOffset int64  `json:"tail_offset"`
-	TailDigest []byte `json:"tail_digest"`
+	Role       string   `json:"role,omitempty"` // empty: primary
+	Path       string   `json:"path"`
+	Order      int8     `json:"order"`
+	Pix        int64    `json:"pix"`
+	HpxMin     int64    `json:"hpx_min"`
+	HpxMax     int64    `json:"hpx_max"`
+	Rows       int64    `json:"rows"`
+	Bytes      int64    `json:"bytes"`
+	SHA256     []byte   `json:"sha256"`
+	TailOffset int64    `json:"tail_offset"`
+	TailDigest []byte   `json:"tail_digest"`
+	File       fileMark `json:"file"` // when it was staged
 }
 
 func (s *stagedShard) shard(release int) catalog.Shard {
@@ -140,9 +141,15 @@ func (r root) inputsRead(n int) int {
 // recover brings the root to a state between two commands: what was interrupted before its commit is undone, what was
 // interrupted after it is finished.
 func (r root) recover() error {
+	_, err := r.goOn()
+	return err
+}
+
+// goOn is recover, and gives the journal of the release that it finished.
+func (r root) goOn() (finished *journal, err error) {
 	js, err := r.journals()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, j := range js {
 		switch j.State {
@@ -150,30 +157,31 @@ func (r root) recover() error {
 		case importing:
 			if _, err := os.Stat(r.spoolPath(j.Release)); err != nil {
 				if err := r.discard(j.Release); err != nil {
-					return err
+					return nil, err
 				}
 				continue
 			}
 			if err := r.rollBack(j.Release); err != nil {
-				return err
+				return nil, err
 			}
 		case sealing:
 			if _, err := os.Stat(r.path(j.Dataset.Name, "releases", strconv.Itoa(j.Release), "release.json")); err == nil {
 				if err := r.finish(j); err != nil {
-					return err
+					return nil, err
 				}
+				finished = j
 				continue
 			}
 			if err := r.unseal(j); err != nil {
-				return err
+				return nil, err
 			}
 		default:
 			if err := r.discard(j.Release); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return r.sweep()
+	return finished, r.sweep()
 }
 
 // sweep removes what no journal speaks of: work of a process that died before it could write one.

@@ -345,6 +345,14 @@ func (p *packer) add(ctx context.Context, b *catalog.Batch, first int64) error {
 	im := p.im
 	given := im.given
 	id := b.Vectors[im.id]
+	if k, row := im.codec.forbidden(b); k >= 0 && im.cols[k].Name != im.survey.ID {
+		by := "the recipe has"
+		if im.parent != nil {
+			by = "release 1 fixed"
+		}
+		return fmt.Errorf("%w: %s, row %d: %q has no value, and %s %s as never null; drop such rows from the inputs, give them a value, or publish a new edition whose recipe says nullable: true",
+			ErrRefused, im.survey.Inputs[p.input].Rel, first+int64(row), im.cols[k].Name, by, im.cols[k].Name)
+	}
 	for i := range b.Rows {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()

@@ -100,6 +100,24 @@ func small(dst, src []byte) {
 	}
 }
 
+// forbidden gives a column that may not be null and has no value in some row of the batch, and the first such row.
+func (c *recordCodec) forbidden(b *catalog.Batch) (k, row int) {
+	k, row = -1, b.Rows
+	for x := range c.cols {
+		if c.cols[x].Nullable || c.source[x] < 0 {
+			continue
+		}
+		v := b.Vectors[c.source[x]]
+		if v.Valid == nil {
+			continue
+		}
+		if i := slices.Index(v.Valid, false); i >= 0 && i < row {
+			k, row = x, i
+		}
+	}
+	return k, row
+}
+
 // append appends the record of row i of a batch to dst, and says what the row weighs.
 func (c *recordCodec) append(dst []byte, b *catalog.Batch, i int) ([]byte, int64) {
 	start := len(dst)

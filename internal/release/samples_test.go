@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type file struct {
 	name    string
 	objects []object
 	bad     error
+	opened  atomic.Int32
 }
 
 const sampleSide = 8 // of the image of a row
@@ -114,7 +116,10 @@ func (f *file) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, error) {
 func sampleSurvey(files ...*file) *Survey {
 	s := &Survey{Columns: sampleColumns(), ID: "object_id", RA: "ra", Dec: "dec"}
 	for _, f := range files {
-		s.Inputs = append(s.Inputs, Input{Rel: f.name, Bytes: int64(len(f.objects)) * sampleRow, Open: func(context.Context, int, int64) (Records, error) { return f, nil }})
+		s.Inputs = append(s.Inputs, Input{Rel: f.name, Bytes: int64(len(f.objects)) * sampleRow, Open: func(context.Context, int, int64) (Records, error) {
+			f.opened.Add(1)
+			return f, nil
+		}})
 	}
 	return s
 }

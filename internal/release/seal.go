@@ -50,6 +50,9 @@ type SealReport struct {
 
 	Margin *MarginSize `json:"margin,omitempty"` // that this release added, as announced
 	Index  string      `json:"index,omitempty"`  // column of the id index
+
+	// Before says that an earlier call committed the release and did not come to its end; this one only wrote the files at the top.
+	Before bool `json:"committed_before"`
 }
 
 // Added is what a release adds to the one before.
@@ -80,10 +83,14 @@ func sealInto(ctx context.Context, r root, opt SealOptions) (*SealReport, error)
 		return nil, err
 	}
 	defer unlock()
-	if err := r.recover(); err != nil {
+	finished, err := r.goOn()
+	if err != nil {
 		return nil, err
 	}
 	j, err := r.stagedJournal()
+	if errors.Is(err, ErrNothing) && finished != nil {
+		return r.committedBefore(finished)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +224,7 @@ func (r root) compose(ctx context.Context, j *journal, parent *published, opt Se
 			}
 		}
 	}
-	if err := r.checkStaged(ctx, j); err != nil {
+	if err := r.checkStaged(ctx, j, opt.Jobs, opt.Progress); err != nil {
 		return nil, nil, err
 	}
 	for _, s := range j.all() {
@@ -276,14 +283,6 @@ func (r root) compose(ctx context.Context, j *journal, parent *published, opt Se
 		return nil
 	})
 	return rel, shards, err
-}
-
-// checkStaged makes sure that the staged shards are those the import wrote: present, of their length, with their tails.
-func (r root) checkStaged(ctx context.Context, j *journal) error {
-	return parallel(ctx, 4, len(j.Shards), func(_ context.Context, i int) error {
-		s := j.Shards[i].shard(j.Release)
-		return checkTail(filepath.Join(r.shardsPath(j.Release), filepath.FromSlash(s.Path)), &s, j.Dataset.Digest)
-	})
 }
 
 // sums is SHA256SUMS: what a person checks a release's documents with.

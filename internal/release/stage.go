@@ -73,6 +73,9 @@ func (im *importer) stage(ctx context.Context) (*ImportReport, error) {
 	if rep.Rows != int64(len(im.rows)) {
 		return nil, fmt.Errorf("%w: %d rows went in, %d came out", ErrDamaged, len(im.rows), rep.Rows)
 	}
+	if err := im.root.mark(im.n, j.Shards); err != nil {
+		return nil, err
+	}
 	return rep, im.root.writeJournal(j)
 }
 
