@@ -74,7 +74,7 @@ def plugins():
     return out
 
 
-def codecs(f, full=False):
+def codecs(f, full=False, large=False):
     rng = np.random.default_rng(11)
     # Over the edge on both axes, and enough for blosc to split blocks.
     shape, chunks = ((7, 330), (3, 170)) if full else ((4, 160), (3, 140))
@@ -90,6 +90,12 @@ def codecs(f, full=False):
             plain(f, f"{name}_noise", np.frombuffer(rng.bytes(1200), "<u4"), (170,), **kw)
             plain(f, f"{name}_same", np.full((3, 2000), 5, "<i4"), (1, 2000), **kw)
             plain(f, f"{name}_odd", values(rng, "<f8", (133,)), (19,), **kw)
+        if large:  # several blocks of every codec
+            plain(f, f"{name}_large_i4", values(rng, "<i4", (3, 60_001)), (2, 50_003), **kw)
+            mixed = np.concatenate(
+                [np.zeros(40_000, "<u2"), values(rng, "<u2", (70_000,)), np.arange(9_000, dtype="<u2")]
+            )
+            plain(f, f"{name}_large_u2", mixed, (118_997,), **kw)
     szip(f, rng, every if full else [*few, "<u1", ">i8", "<f8"], shape, chunks, full)
     scale_offset(f, rng, full)
     nbit(f, rng, full)

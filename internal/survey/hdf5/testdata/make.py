@@ -419,7 +419,7 @@ def all_codecs(folder):
     for version in ("earliest", "latest"):
         path = folder / f"codecs_{version}.h5"
         with create(path, version, small_nodes=True) as f:
-            codecs(f, full=True)
+            codecs(f, full=True, large=version == "latest")
         manifest[path.name] = describe(path, None)
     write_manifest(folder, manifest)
 
