@@ -148,7 +148,7 @@ func inexact(m *Mapping, src []byte, e *elem, i int) error {
 // appendTensor appends one value; what is smaller than the column's shape is filled up at the end of each axis.
 func appendTensor(v *catalog.Vector, m *Mapping, c *cell) error {
 	e := &c.f.elem
-	if slices.Equal(c.f.shape, m.Shape) {
+	if slices.Equal(c.f.shape, m.Shape) || reshapes(c.f.shape, m.Shape, m.Pad) {
 		return appendNumbers(v, m, c.data, e, elements(m.Shape))
 	}
 	size := m.DType.Size()

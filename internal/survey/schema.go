@@ -344,6 +344,9 @@ func (f *field) fits(m *Mapping) error {
 		if f.elem.vlen != nil {
 			return errors.New("it is of varying length, and no tensor (kind: list)")
 		}
+		if reshapes(f.shape, m.Shape, m.Pad) {
+			return nil
+		}
 		if len(f.shape) != len(m.Shape) {
 			return fmt.Errorf("it has shape %v a row, not %v", f.shape, m.Shape)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 
 	"astropile/internal/catalog"
@@ -159,7 +160,7 @@ func suits(m *Mapping, c *catalog.Column) error {
 		case c.Kind == catalog.List && len(m.Shape) == 1:
 		case c.Kind != catalog.Tensor:
 			return fmt.Errorf("it is a %s, not a tensor of shape %v", c.Kind, m.Shape)
-		case slices.Equal(c.Shape, m.Shape), m.Pad == nil && c.Elems() == elements(m.Shape):
+		case slices.Equal(c.Shape, m.Shape), reshapes(c.Shape, m.Shape, m.Pad):
 		case len(c.Shape) != len(m.Shape):
 			return fmt.Errorf("it has shape %v a row, not %v", c.Shape, m.Shape)
 		default:
@@ -178,6 +179,12 @@ func suits(m *Mapping, c *catalog.Column) error {
 		}
 	}
 	return nil
+}
+
+// reshapes says whether shape: asks for the same elements along another number of axes. With the same number of axes the
+// shapes of inputs differ, by a transposition perhaps, and that is refused.
+func reshapes(from, to []int, pad *float64) bool {
+	return pad == nil && len(from) != len(to) && elements(from) == elements(to)
 }
 
 func (r *tableReader) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, error) {
@@ -223,9 +230,14 @@ func (r *tableReader) Read(ctx context.Context, lo, hi int64) (*catalog.Batch, e
 	return r.finish(r.binds, vectors, lo, n)
 }
 
-// requests lists what is asked of the table: every field once, with what stands for null elements.
-func (r *tableReader) requests() (want []table.Request, at map[int]int) {
-	at = map[int]int{}
+// asked says where in the answers of a table the values of a field are. Where the recipe's fill does not fit the field's own
+// type (255 among bools, the least int64 among int32), the field is read twice, with two fills that do: elements that
+// differ are null. other is the second answer, else -1.
+type asked struct{ first, other int }
+
+// requests lists what is asked of the table: every field once or twice, with what stands for null elements.
+func (r *tableReader) requests() (want []table.Request, at map[int]asked) {
+	at = map[int]asked{}
 	fields := r.t.Fields()
 	for i := range r.reads {
 		for _, p := range r.reads[i].parts {
@@ -234,17 +246,59 @@ func (r *tableReader) requests() (want []table.Request, at map[int]int) {
 			}
 			k, ok := at[p.field]
 			if !ok {
-				k = len(want)
-				at[p.field] = k
-				q := table.Request{Field: p.field, Fill: make([]any, max(1, len(fields[p.field].Column.Members)))}
-				want = append(want, q)
+				k = asked{len(want), -1}
+				want = append(want, table.Request{Field: p.field, Fill: make([]any, max(1, len(fields[p.field].Column.Members)))})
 			}
 			if fill := p.m.Fill; fill != nil && p.native.Kind != catalog.Scalar {
-				want[k].Fill[max(0, p.member)] = fill
+				member := max(0, p.member)
+				first, other, fits := nativeFills(fill, p.native.DType)
+				want[k.first].Fill[member] = first
+				if !fits && k.other < 0 {
+					k.other = len(want)
+					want = append(want, table.Request{Field: p.field, Fill: slices.Clone(want[k.first].Fill)})
+				}
+				if k.other >= 0 {
+					want[k.other].Fill[member] = other
+				}
 			}
+			at[p.field] = k
 		}
 	}
 	return want, at
+}
+
+// nativeFills gives the fill for elements of type d, and where it does not fit them two others that do.
+func nativeFills(fill any, d catalog.DType) (first, other any, fits bool) {
+	x, ok := fill.(float64)
+	class, bits := number(d)
+	if !ok {
+		return fill, fill, true
+	}
+	if d.Complex() {
+		class, bits = 'f', bits/2
+	}
+	if class == 'b' && (x == 0 || x == 1) || class != 'b' && putNumber(make([]byte, bits/8), class, bits, x, false) {
+		return fill, fill, true
+	}
+	switch class {
+	case 'i':
+		return -math.Ldexp(1, bits-1), 0.0, false
+	case 'u':
+		return math.Ldexp(1, bits-1), 0.0, false
+	}
+	return 0.0, 1.0, false
+}
+
+// nulls marks the elements of n that were null, by what two fills made of them; nil where none was.
+func nulls(a, b []byte, size int) []bool {
+	if bytes.Equal(a, b) {
+		return nil
+	}
+	out := make([]bool, len(a)/size)
+	for i := range out {
+		out[i] = !bytes.Equal(a[i*size:(i+1)*size], b[i*size:(i+1)*size])
+	}
+	return out
 }
 
 func (r *tableReader) rowError(row int64, column, format string, args ...any) error {
@@ -252,7 +306,7 @@ func (r *tableReader) rowError(row int64, column, format string, args ...any) er
 }
 
 // structure joins the members of a struct.
-func (r *tableReader) structure(x *binding, read *tableRead, got []*catalog.Vector, at map[int]int, lo int64, n int) (*catalog.Vector, error) {
+func (r *tableReader) structure(x *binding, read *tableRead, got []*catalog.Vector, at map[int]asked, lo int64, n int) (*catalog.Vector, error) {
 	out := &catalog.Vector{Rows: n}
 	for k := range read.parts {
 		p := &read.parts[k]
@@ -276,7 +330,7 @@ func (r *tableReader) structure(x *binding, read *tableRead, got []*catalog.Vect
 }
 
 // column converts the values of one field, or member, to a column.
-func (r *tableReader) column(m *Mapping, col *catalog.Column, p *tablePart, got []*catalog.Vector, at map[int]int, lo int64, n int) (*catalog.Vector, error) {
+func (r *tableReader) column(m *Mapping, col *catalog.Column, p *tablePart, got []*catalog.Vector, at map[int]asked, lo int64, n int) (*catalog.Vector, error) {
 	if p.field < 0 {
 		v := catalog.NewVector(col)
 		for range n {
@@ -288,14 +342,11 @@ func (r *tableReader) column(m *Mapping, col *catalog.Column, p *tablePart, got 
 		}
 		return v, nil
 	}
-	src := got[at[p.field]]
-	if p.member >= 0 {
-		valid := src.Valid
-		member := *src.Members[p.member]
-		if member.Valid == nil {
-			member.Valid = valid
-		}
-		src = &member
+	k := at[p.field]
+	src := p.of(got[k.first])
+	var other *catalog.Vector
+	if k.other >= 0 {
+		other = p.of(got[k.other])
 	}
 	valid := src.Valid
 	if valid != nil && !slices.Contains(valid, false) {
@@ -307,9 +358,9 @@ func (r *tableReader) column(m *Mapping, col *catalog.Column, p *tablePart, got 
 	case m.DType == catalog.String:
 		v, err = r.texts(m, p, src, lo, n)
 	case m.Kind == catalog.List:
-		v, err = r.list(m, p, src, lo, n)
+		v, err = r.list(m, p, src, other, lo, n)
 	default:
-		v, err = r.fixed(m, p, src, valid, lo, n)
+		v, err = r.fixed(m, p, src, other, valid, lo, n)
 	}
 	if err != nil {
 		return nil, err
@@ -326,11 +377,26 @@ func (r *tableReader) column(m *Mapping, col *catalog.Column, p *tablePart, got 
 		}
 		v.Valid = nil
 	case !m.Nullable && m.Name != r.recipe.ID && m.Name != r.recipe.RA && m.Name != r.recipe.Dec && p.member < 0:
-		return nil, r.rowError(lo+first, m.Name, "the value is null; a scalar or a list may be (nullable: true), else fill: says what stands for it")
+		if m.Kind == catalog.Tensor {
+			return nil, r.rowError(lo+first, m.Name, "the value is null, which no tensor is; fill: VALUE says what its elements are then")
+		}
+		return nil, r.rowError(lo+first, m.Name, "the value is null; nullable: true lets it be, and fill: VALUE says what stands for it")
 	case !m.Nullable && m.Name == r.recipe.ID:
 		return nil, r.rowError(lo+first, m.Name, "the id is null")
 	}
 	return v, nil
+}
+
+// of is the part's own vector: that of the field, or that of the member.
+func (p *tablePart) of(v *catalog.Vector) *catalog.Vector {
+	if p.member < 0 {
+		return v
+	}
+	m := *v.Members[p.member]
+	if m.Valid == nil {
+		m.Valid = v.Valid
+	}
+	return &m
 }
 
 func appendNullList(v *catalog.Vector) {
@@ -367,8 +433,8 @@ func fillRows(v *catalog.Vector, m *Mapping, valid []bool) error {
 			for at := 0; at < n; at += len(one) {
 				copy(row[at:], one)
 			}
-		} else if class, _ := number(m.DType); class != 'f' && class != 'c' && m.Kind == catalog.Scalar && bytes.Equal(row, one) {
-			return fmt.Errorf("a value equals fill: %v, which stands for null; choose another", m.Fill)
+		} else if class, _ := number(m.DType); class != 'f' && class != 'c' && bytes.Equal(row, slices.Repeat(one, elements(m.Shape))) {
+			return fmt.Errorf("row %d of what was read equals fill: %v, which stands for null; choose another", i, m.Fill)
 		}
 	}
 	return nil
@@ -394,54 +460,87 @@ func putFill(one []byte, m *Mapping) error {
 	return nil
 }
 
-// fixed converts scalars and tensors of numbers.
-func (r *tableReader) fixed(m *Mapping, p *tablePart, src *catalog.Vector, valid []bool, lo int64, n int) (*catalog.Vector, error) {
-	per := elements(m.Shape)
-	v := &catalog.Vector{Rows: n}
+// convert gives count elements of a field from element from on in the mapping's type. What the file holds in that type
+// already is passed on as it is.
+func (r *tableReader) convert(m *Mapping, p *tablePart, src, other *catalog.Vector, from, count int, row func(element int) int64) ([]byte, error) {
 	e := elem{dt: p.native.DType, size: p.native.DType.Size()}
-	if p.native.Kind == catalog.List || p.native.Kind == catalog.Tensor && p.native.Elems() != per {
+	if (from+count)*e.size > len(src.Data) {
+		return nil, fmt.Errorf("%w: %s: %q: %d elements were announced and %d came", ErrInput, r.in.Path, m.key(), from+count, len(src.Data)/e.size)
+	}
+	data := src.Data[from*e.size : (from+count)*e.size]
+	var null []bool
+	if other != nil {
+		null = nulls(data, other.Data[from*e.size:(from+count)*e.size], e.size)
+	}
+	if e.dt == m.DType && null == nil {
+		if m.DType == catalog.Bool {
+			if i := notBool(data); i >= 0 {
+				return nil, r.valueError(row(i), m.Name, inexact(m, data, &e, i))
+			}
+		}
+		return data, nil
+	}
+	size := m.DType.Size()
+	out := make([]byte, count*size)
+	if i := convert(out, m.DType, data, &e, count, m.Round); i >= 0 {
+		return nil, r.valueError(row(i), m.Name, inexact(m, data, &e, i))
+	}
+	if null != nil {
+		one := make([]byte, size)
+		if err := putFill(one, m); err != nil {
+			return nil, r.valueError(row(0), m.Name, err)
+		}
+		for i, is := range null {
+			if is {
+				copy(out[i*size:], one)
+			}
+		}
+	}
+	return out, nil
+}
+
+// fixed converts scalars and tensors of numbers.
+func (r *tableReader) fixed(m *Mapping, p *tablePart, src, other *catalog.Vector, valid []bool, lo int64, n int) (*catalog.Vector, error) {
+	per := elements(m.Shape)
+	if p.native.Kind != catalog.List && p.native.Elems() == per {
+		data, err := r.convert(m, p, src, other, 0, n*per, func(i int) int64 { return lo + int64(i/per) })
+		return &catalog.Vector{Rows: n, Data: data}, err
+	}
+	start := func(i int) int { return i * p.native.Elems() }
+	if p.native.Kind == catalog.List {
+		start = func(i int) int { return int(src.Offsets[i]) }
+	}
+	from := start(0)
+	data, err := r.convert(m, p, src, other, from, start(n)-from, func(k int) int64 {
+		return lo + int64(sort.Search(n, func(i int) bool { return start(i+1)-from > k }))
+	})
+	if err != nil {
+		return nil, err
+	}
+	e := elem{dt: m.DType, size: m.DType.Size()}
+	v := &catalog.Vector{Rows: n, Data: make([]byte, 0, n*per*e.size)}
+	for i := range n {
 		f := &field{elem: e, shape: p.native.Shape}
-		for i := range n {
-			c := cell{f: f}
-			if p.native.Kind == catalog.List {
-				a, b := src.Offsets[i], src.Offsets[i+1]
-				f.shape = []int{int(b - a)}
-				c.data = src.Data[a*int64(e.size) : b*int64(e.size)]
-				if int(b-a) > per || int(b-a) < per && m.Pad == nil {
-					if valid != nil && !valid[i] {
-						v.Data = append(v.Data, make([]byte, per*m.DType.Size())...)
-						continue
-					}
+		a, b := start(i)-from, start(i+1)-from
+		if p.native.Kind == catalog.List {
+			f.shape = []int{b - a}
+			if b-a > per || b-a < per && m.Pad == nil {
+				if valid == nil || valid[i] {
 					return nil, r.rowError(lo+int64(i), m.Name, "%d elements, not %d", b-a, per)
 				}
-			} else {
-				w := p.native.RowBytes()
-				c.data = src.Data[i*w : (i+1)*w]
-			}
-			if err := appendTensor(v, m, &c); err != nil {
-				return nil, r.valueError(lo+int64(i), m.Name, err)
+				v.Data = append(v.Data, make([]byte, per*e.size)...)
+				continue
 			}
 		}
-		return v, nil
-	}
-	if e.dt == m.DType {
-		v.Data = src.Data
-		if m.DType == catalog.Bool {
-			if i := notBool(v.Data); i >= 0 {
-				return nil, r.valueError(lo+int64(i/per), m.Name, inexact(m, v.Data, &e, i))
-			}
+		if err := appendTensor(v, m, &cell{f: f, data: data[a*e.size : b*e.size]}); err != nil {
+			return nil, r.valueError(lo+int64(i), m.Name, err)
 		}
-		return v, nil
-	}
-	v.Data = make([]byte, n*per*m.DType.Size())
-	if i := convert(v.Data, m.DType, src.Data, &e, n*per, m.Round); i >= 0 {
-		return nil, r.valueError(lo+int64(i/per), m.Name, inexact(m, src.Data, &e, i))
 	}
 	return v, nil
 }
 
 // list converts lists of numbers, and tensors of one axis to them.
-func (r *tableReader) list(m *Mapping, p *tablePart, src *catalog.Vector, lo int64, n int) (*catalog.Vector, error) {
+func (r *tableReader) list(m *Mapping, p *tablePart, src, other *catalog.Vector, lo int64, n int) (*catalog.Vector, error) {
 	v := &catalog.Vector{Rows: n, Offsets: src.Offsets}
 	if p.native.Kind == catalog.Tensor {
 		v.Offsets = make([]int64, n+1)
@@ -449,26 +548,18 @@ func (r *tableReader) list(m *Mapping, p *tablePart, src *catalog.Vector, lo int
 			v.Offsets[i] = int64(i * p.native.Elems())
 		}
 	}
-	e := elem{dt: p.native.DType, size: p.native.DType.Size()}
-	from, to := v.Offsets[0], v.Offsets[n]
-	data := src.Data[from*int64(e.size) : to*int64(e.size)]
+	from := v.Offsets[0]
 	if from != 0 {
 		v.Offsets = slices.Clone(v.Offsets)
 		for i := range v.Offsets {
 			v.Offsets[i] -= from
 		}
 	}
-	if e.dt == m.DType {
-		v.Data = data
-		return v, nil
-	}
-	count := int(to - from)
-	v.Data = make([]byte, count*m.DType.Size())
-	if i := convert(v.Data, m.DType, data, &e, count, m.Round); i >= 0 {
-		row, _ := slices.BinarySearch(v.Offsets, int64(i)+1)
-		return nil, r.valueError(lo+int64(row-1), m.Name, inexact(m, data, &e, i))
-	}
-	return v, nil
+	var err error
+	v.Data, err = r.convert(m, p, src, other, int(from), int(v.Offsets[n]), func(k int) int64 {
+		return lo + int64(sort.Search(n, func(i int) bool { return v.Offsets[i+1] > int64(k) }))
+	})
+	return v, err
 }
 
 // texts converts text: scalars, lists, one text that is parted, and integers written in decimal.
