@@ -101,11 +101,7 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 			n.columns(g)
 		}
 		n.split(inputs)
-		for from := range r.Rename {
-			if r.find(from) == nil {
-				n.problem("rename: there is no column %q", from)
-			}
-		}
+		n.renames()
 		r.ID, r.RA, r.Dec = n.before(r.ID), n.before(r.RA), n.before(r.Dec)
 		n.keys(func(column string) bool { return n.unique(ctx, inputs[0], column) })
 		for _, name := range []string{r.ID, r.RA, r.Dec} {
@@ -152,8 +148,39 @@ func (r *Recipe) clone() *Recipe {
 	return &out
 }
 
-// before gives the name that a column has before it is renamed.
+// renames checks what is to be renamed, and puts the names of columns where a recipe named their sources.
+func (n *inference) renames() {
+	r := n.recipe
+	for _, from := range slices.Sorted(maps.Keys(r.Rename)) {
+		column := n.named(from)
+		if column == "" {
+			n.problem("rename: there is no column %q", from)
+		} else if column != from {
+			r.Rename[column] = r.Rename[from]
+			delete(r.Rename, from)
+		}
+	}
+}
+
+// named is the column of that name, or else the one that is read from the source of that name; empty if there is none.
+func (n *inference) named(name string) string {
+	r := n.recipe
+	if r.find(name) != nil {
+		return name
+	}
+	for i := range r.Map {
+		if m := &r.Map[i]; name != "" && m.Source == name && m.Member == "" {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// before gives the name that a column has before it is renamed; recipes may name the source instead.
 func (n *inference) before(name string) string {
+	if column := n.named(name); column != "" {
+		return column
+	}
 	for from, to := range n.recipe.Rename {
 		if to == name && n.recipe.find(name) == nil {
 			return from
@@ -168,6 +195,7 @@ type look struct {
 	rows    int64
 	objects []*object
 	attrs   []string      // of the root, which become no column
+	format  format
 	fields  []table.Field // of a table
 	misfit  error         // of a table, where the recipe is complete
 }
@@ -181,6 +209,7 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 		workers = runtime.GOMAXPROCS(0)
 	}
 	firstFamily := ""
+	var firstFormat format
 	var misfits []error
 	for lo := 0; lo < len(inputs); lo += inspectBlock {
 		block := inputs[lo:min(len(inputs), lo+inspectBlock)]
@@ -216,6 +245,12 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 				firstFamily = block[i].Path
 			case l.family != r.Family && firstFamily != "":
 				return nil, 0, fmt.Errorf("%w: %s is of family %s and %s of %s; import them apart, or decide with the line \"family: %s\" in a recipe", ErrMapping, firstFamily, r.Family, block[i].Path, l.family, r.Family)
+			}
+			switch {
+			case firstFormat == "":
+				firstFormat = l.format
+			case l.format != firstFormat && !given:
+				return nil, 0, fmt.Errorf("%w: %s is %s and %s is %s; import them apart (files of several formats fit a complete recipe only)", ErrMapping, good[0].Path, firstFormat, block[i].Path, l.format)
 			}
 			rows += l.rows
 			if g.attrs == nil && len(l.attrs) > 0 {
@@ -269,7 +304,7 @@ func lookInto(ctx context.Context, in Input, r *Recipe, given bool) (*look, erro
 			return nil, err
 		}
 	}
-	l := &look{family: mine.Family, rows: 1}
+	l := &look{family: mine.Family, rows: 1, format: formatHDF5}
 	attrs, err := root.Attrs()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInput, err)
@@ -316,7 +351,7 @@ func lookIntoTable(ctx context.Context, in Input, is format, r *Recipe, given bo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	l := &look{family: family, rows: t.Rows()}
+	l := &look{family: family, rows: t.Rows(), format: is}
 	if !given {
 		l.fields = kept(r, t.Fields())
 		return l, nil

@@ -258,6 +258,8 @@ func (m *Mapping) check(family Family, member bool) error {
 		return bad("a member is not null")
 	case m.Kind == catalog.Struct && (m.Fill != nil || m.Scale != 0 || m.Wrap):
 		return bad("fill:, scale: and wrap: belong to its members")
+	case m.Fill != nil && m.Scale != 0:
+		return bad("fill: and scale: do not go together; what stands for null would be scaled too")
 	case m.Fill != nil && !family.tabular():
 		return bad("fill: needs family: %s or %s", Table, Image)
 	case (m.Scale != 0 || m.Wrap) && m.DType != catalog.Float64:

@@ -103,8 +103,10 @@ func LoadRecipe(text []byte) (*Recipe, error) {
 			}
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
-		if r.drops(m.key()) && m.Kind != catalog.Struct {
-			return nil, fmt.Errorf("%w: line %d: column %q is read from %q, which drop: leaves out", ErrRecipe, lines["drop"], m.Name, m.key())
+		for _, x := range append([]Mapping{*m}, m.Members...) {
+			if x.Source != "" && (r.drops(x.key()) || r.Family.tabular() && r.dropsTable(x.Source, x.Member)) {
+				return nil, fmt.Errorf("%w: line %d: column %q is read from %q, which drop: leaves out", ErrRecipe, lines["drop"], m.Name, x.key())
+			}
 		}
 	}
 	return r, r.Check()
