@@ -18,6 +18,8 @@ type Input struct {
 	Split   string // published split its name or a folder tells: train, val or test; else empty
 	Healpix int64  // number in a folder healpix=N (order 4, NESTED, as published); -1 where there is none
 	Link    string // where a symbolic link leads, as it is written; else empty
+
+	known *known // what looks into it found; may be nil
 }
 
 var (
@@ -173,7 +175,7 @@ func input(path, rel string) (Input, error) {
 	if !st.Mode().IsRegular() {
 		return Input{}, fmt.Errorf("%w: %s is not a regular file", ErrInput, path)
 	}
-	in := Input{Path: path, Rel: filepath.ToSlash(rel), Bytes: st.Size(), Healpix: -1}
+	in := Input{Path: path, Rel: filepath.ToSlash(rel), Bytes: st.Size(), Healpix: -1, known: &known{}}
 	if link, err := os.Readlink(path); err == nil {
 		in.Link = link
 	}

@@ -110,20 +110,17 @@ func openTable(ctx context.Context, in Input, is format, r *Recipe) (table.Table
 		}
 		return t, family, nil
 	default:
-		open, ok := tableOpeners[is]
+		open, ok := openers[is]
 		if !ok {
 			return nil, "", fmt.Errorf("%w: %s: %s is not read", ErrInput, in.Path, is)
 		}
-		t, err := open(ctx, in.Path)
+		t, err := open(ctx, in, r)
 		if err != nil {
 			return nil, "", wrap(err)
 		}
 		return t, Table, nil
 	}
 }
-
-// tableOpeners open the formats of one table a file.
-var tableOpeners = map[format]func(ctx context.Context, path string) (table.Table, error){}
 
 // fitsTable closes the file with the table.
 type fitsTable struct {

@@ -83,9 +83,16 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 		}
 	}
 	g, tables := newMerger(), newTableMerger()
-	inputs, rows, err := survey(ctx, inputs, r, given, g, tables, opt)
+	all := inputs
+	inputs, rows, err := survey(ctx, all, r, given, g, tables, opt)
 	if err != nil {
 		return nil, nil, err
+	}
+	if r.ragged = tables.groups(); r.ragged != nil {
+		tables = newTableMerger()
+		if inputs, rows, err = survey(ctx, inputs, r, given, g, tables, opt); err != nil {
+			return nil, nil, err
+		}
 	}
 	if len(inputs) == 0 {
 		return nil, nil, fmt.Errorf("%w: no input can be read", ErrInput)
@@ -128,6 +135,7 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 		return r, n.warnings, err
 	}
 	n.notes(len(inputs), rows, given)
+	r.ragged = nil
 	return r, n.warnings, nil
 }
 
@@ -194,10 +202,11 @@ type look struct {
 	family  Family
 	rows    int64
 	objects []*object
-	attrs   []string      // of the root, which become no column
+	attrs   []string // of the root, which become no column
 	format  format
-	fields  []table.Field // of a table
-	misfit  error         // of a table, where the recipe is complete
+	fields  []table.Field   // of a table
+	weak    map[string]bool // sources of lists that look like arrays because there is one row
+	misfit  error           // of a table, where the recipe is complete
 }
 
 // survey describes all inputs, several at once, and merges them in their order. It sets the recipe's family and gives the
@@ -257,7 +266,7 @@ func survey(ctx context.Context, inputs []Input, r *Recipe, given bool, g *merge
 				g.attrs, g.attrsWhere = l.attrs, block[i].Path
 			}
 			if l.fields != nil {
-				tables.add(block[i].Path, l.fields)
+				tables.add(block[i].Path, l.fields, l.weak)
 			}
 			if l.misfit != nil && len(misfits) < maxProblemText {
 				misfits = append(misfits, l.misfit)
@@ -353,12 +362,37 @@ func lookIntoTable(ctx context.Context, in Input, is format, r *Recipe, given bo
 	defer func() { err = errors.Join(err, t.Close()) }()
 	l := &look{family: family, rows: t.Rows(), format: is}
 	if !given {
-		l.fields = kept(r, t.Fields())
-		return l, nil
+		l.fields = slices.Clone(kept(r, t.Fields()))
+		return l, l.single(ctx, t, r)
 	}
 	b := base{in: in, recipe: r, maps: r.mappings(), cols: r.Columns(), opt: options{slab: 1}}
 	_, l.misfit = b.openTable(keptOpen{t})
 	return l, nil
+}
+
+// single finds the lengths of the lists of a table of one row. By itself a row does not tell a list from an array of fixed
+// shape; beside other inputs it does.
+func (l *look) single(ctx context.Context, t table.Table, r *Recipe) error {
+	if t.Rows() != 1 {
+		return nil
+	}
+	for i, f := range t.Fields() {
+		if f.Err != nil || f.Column.Kind != catalog.List || f.Column.DType == catalog.String || f.Column.DType.Complex() || r.lists()[f.Source] {
+			continue
+		}
+		v, err := t.Read(ctx, 0, 1, []table.Request{{Field: i, Fill: []any{0.0}}})
+		if err != nil || v[0].Null(0) || v[0].Offsets[1] == v[0].Offsets[0] {
+			continue // it stays a list, and is judged when it is read
+		}
+		if k := slices.IndexFunc(l.fields, func(x table.Field) bool { return x.Source == f.Source }); k >= 0 {
+			l.fields[k].Column.Kind, l.fields[k].Column.Shape = catalog.Tensor, []int{int(v[0].Offsets[1] - v[0].Offsets[0])}
+			if l.weak == nil {
+				l.weak = map[string]bool{}
+			}
+			l.weak[f.Source] = true
+		}
+	}
+	return nil
 }
 
 // keptOpen is a table that another closes.

@@ -81,6 +81,8 @@ type Recipe struct {
 	Rename      map[string]string // inferred name of a column to its name here
 	Drop        []string          // sources that are left out: dataset, or dataset/member of a compound
 	Notes       []string          // written as a comment at the top and not read back
+
+	ragged map[string]bool // sources that are groups of lists in some inputs, while Inspect looks into all
 }
 
 // Column is the mapping as the dataset describes it; layout and codec are left to the writer.

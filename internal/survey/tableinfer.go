@@ -23,6 +23,7 @@ type tableSource struct {
 	checked        bool
 	clash          string
 	shape, most    []int
+	strong         bool // an input of several rows shows the shape
 	other          []int
 	otherWhere     string
 	unit           string
@@ -86,7 +87,7 @@ func kept(r *Recipe, fields []table.Field) []table.Field {
 }
 
 // add takes in the fields of one table.
-func (g *tableMerger) add(where string, fields []table.Field) {
+func (g *tableMerger) add(where string, fields []table.Field, weak map[string]bool) {
 	here := map[string]bool{}
 	for i := range fields {
 		f := &fields[i]
@@ -109,6 +110,7 @@ func (g *tableMerger) add(where string, fields []table.Field) {
 		case f.Column.Kind == catalog.Struct:
 			s.joinStruct(f, where)
 		default:
+			s.strong = s.strong || !weak[f.Source]
 			s.join(&f.Column, where, f.Padded, len(f.Missing) > 0 && f.Missing[0])
 		}
 	}
@@ -284,9 +286,16 @@ func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
 	case catalog.Struct:
 		return n.tableStruct(s, m), !lacking()
 	case catalog.Tensor:
+		if !s.strong {
+			m.Kind = catalog.List
+			m.Note = join("; ", "of varying length, as far as single rows tell", m.Note)
+			m.Nullable = s.nullable != "" || s.lacking != ""
+			break
+		}
 		if s.other != nil && len(s.shape) == 1 && len(s.other) == 1 {
 			m.Kind = catalog.List
 			m.Note = join("; ", "lengths differ between inputs", m.Note)
+			m.Nullable = s.nullable != "" || s.lacking != ""
 			n.warn(WarnRagged, m.Name, s.otherWhere, "length %d here and %d in %s: a list", s.other[0], s.shape[0], s.where)
 			break
 		}
