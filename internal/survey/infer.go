@@ -159,6 +159,7 @@ const (
 	WarnRagged    Code = "ragged"     // lengths that differ between objects
 	WarnAttribute Code = "attributes" // attributes of a file that become no column
 	WarnFill      Code = "fill"       // null elements inside lists or tensors
+	WarnName      Code = "name"       // a name that the format does not allow
 	WarnPassed    Code = "passed"     // files and folders of the sources that are no inputs
 )
 
@@ -284,6 +285,10 @@ func (n *inference) column(s *source) (Mapping, bool) {
 		how := "a recipe with pad: VALUE and shape: %[5]v fills what is smaller"
 		if rank == 1 {
 			how = "a recipe with kind: list keeps the lengths, one with pad: VALUE and shape: %[5]v fills what is shorter"
+		}
+		if n.padded(&m) {
+			m.Kind, m.Shape, m.Note = catalog.Tensor, slices.Clone(s.most), fmt.Sprintf("smaller ones are filled up with %v", *m.Pad)
+			break
 		}
 		n.problem("%q has shape %v in %s and %v in %s; "+strings.ReplaceAll(how, "%[5]v", fmt.Sprint(s.most)), s.key, s.shape, s.where, s.other, s.otherWhere)
 		m.Kind, m.Shape = catalog.Tensor, slices.Clone(s.most)

@@ -107,6 +107,7 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 		} else {
 			n.columns(g)
 		}
+		n.pads()
 		n.split(inputs)
 		n.renames()
 		r.ID, r.RA, r.Dec = n.before(r.ID), n.before(r.RA), n.before(r.Dec)
@@ -148,12 +149,32 @@ func firstProblems(list []error) error {
 
 func (r *Recipe) clone() *Recipe {
 	out := *r
-	out.Rename, out.Drop, out.Notes = maps.Clone(r.Rename), slices.Clone(r.Drop), nil
+	out.Rename, out.Pad, out.Drop, out.Notes = maps.Clone(r.Rename), maps.Clone(r.Pad), slices.Clone(r.Drop), nil
 	out.Map = slices.Clone(r.Map)
 	for i := range out.Map {
 		out.Map[i].Members = slices.Clone(out.Map[i].Members)
 	}
 	return &out
+}
+
+// pads checks that every hint of padding was of use; what it says stands with the columns now.
+func (n *inference) pads() {
+	r := n.recipe
+	for _, source := range slices.Sorted(maps.Keys(r.Pad)) {
+		if !slices.ContainsFunc(r.Map, func(m Mapping) bool { return m.Pad != nil && m.key().String() == source }) {
+			n.problem("pad: %q is no source of tensors", source)
+		}
+	}
+	r.Pad = nil
+}
+
+// padded sets what fills up smaller values of a tensor, where the recipe hints at it.
+func (n *inference) padded(m *Mapping) bool {
+	x, ok := n.recipe.Pad[m.key().String()]
+	if ok {
+		m.Pad = &x
+	}
+	return ok
 }
 
 // renames checks what is to be renamed, and puts the names of columns where a recipe named their sources.

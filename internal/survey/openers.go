@@ -11,6 +11,7 @@ import (
 	"astropile/internal/survey/fits"
 	"astropile/internal/survey/parquet"
 	"astropile/internal/survey/table"
+	"astropile/internal/survey/text"
 )
 
 // known is what an earlier look into an input found out, and the next need not search again. It belongs to an Input and
@@ -18,11 +19,32 @@ import (
 type known struct {
 	mu     sync.Mutex
 	shapes map[string][]int // Parquet: by source, the shape of lists that are tensors; empty for those that are not
+	scan   *text.Scan       // of text
 }
 
 // openers open the formats of one table a file.
 var openers = map[format]func(ctx context.Context, in Input, r *Recipe) (table.Table, error){
 	formatParquet: openParquet,
+	formatCSV:     openText,
+	formatECSV:    openText,
+	formatJSONL:   openText,
+}
+
+func openText(ctx context.Context, in Input, _ *Recipe) (table.Table, error) {
+	if in.known == nil {
+		return text.Open(ctx, in.Path, text.Options{})
+	}
+	in.known.mu.Lock()
+	scan := in.known.scan
+	in.known.mu.Unlock()
+	t, err := text.Open(ctx, in.Path, text.Options{Scan: scan})
+	if err != nil {
+		return nil, err
+	}
+	in.known.mu.Lock()
+	in.known.scan = text.ScanOf(t)
+	in.known.mu.Unlock()
+	return t, nil
 }
 
 func openParquet(ctx context.Context, in Input, r *Recipe) (table.Table, error) {
@@ -46,6 +68,9 @@ func openParquet(ctx context.Context, in Input, r *Recipe) (table.Table, error) 
 			opt.Pad[m.Source] = true
 			opt.Shapes[m.Source] = m.Shape
 		}
+	}
+	for source := range r.Pad {
+		opt.Pad[source] = true
 	}
 	t, err := parquet.Open(ctx, in.Path, opt)
 	if err != nil || in.known == nil {

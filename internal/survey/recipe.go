@@ -78,9 +78,10 @@ type Recipe struct {
 	NoSky       bool   // the objects have no position
 	HDU         string // FITS: name or number of the HDU that holds the table
 	Map         []Mapping
-	Rename      map[string]string // inferred name of a column to its name here
-	Drop        []string          // sources that are left out: dataset, or dataset/member of a compound
-	Notes       []string          // written as a comment at the top and not read back
+	Rename      map[string]string  // inferred name of a column to its name here
+	Drop        []string           // sources that are left out: dataset, or dataset/member of a compound
+	Pad         map[string]float64 // hint: sources whose shapes differ, and what fills up smaller values
+	Notes       []string           // written as a comment at the top and not read back
 
 	ragged map[string]bool // sources that are groups of lists in some inputs, while Inspect looks into all
 }
@@ -172,6 +173,9 @@ func (r *Recipe) Check() error {
 	}
 	if len(r.Map) == 0 {
 		return bad("columns: there are none")
+	}
+	if len(r.Pad) > 0 {
+		return bad("pad: %v is not applied", slices.Sorted(maps.Keys(r.Pad)))
 	}
 	if len(r.Rename) > 0 {
 		return bad("rename: %v is not applied", slices.Sorted(maps.Keys(r.Rename)))

@@ -51,6 +51,15 @@ func LoadRecipe(text []byte) (*Recipe, error) {
 		"no_sky": func(n *yaml.Node) error { return scalar(n, &r.NoSky) },
 		"hdu":    func(n *yaml.Node) error { return scalar(n, &r.HDU) },
 		"drop":   func(n *yaml.Node) error { return sequence(n, &r.Drop) },
+		"pad": func(n *yaml.Node) error {
+			r.Pad = map[string]float64{}
+			return eachField(n, func(key string, v *yaml.Node) error {
+				var x float64
+				err := scalar(v, &x)
+				r.Pad[key] = x
+				return err
+			})
+		},
 		"rename": func(n *yaml.Node) error {
 			r.Rename = map[string]string{}
 			return eachField(n, func(key string, v *yaml.Node) error {
@@ -82,6 +91,9 @@ func LoadRecipe(text []byte) (*Recipe, error) {
 			return r, nil
 		}
 		return nil, fmt.Errorf("%w: line %d: family: %q is none of %v", ErrRecipe, lines["family"], r.Family, families)
+	}
+	if len(r.Pad) > 0 {
+		return nil, fmt.Errorf("%w: line %d: pad: is a hint; where columns are given it belongs to a column", ErrRecipe, lines["pad"])
 	}
 	if err := r.rename(); err != nil {
 		return nil, fmt.Errorf("line %d: %w", lines["rename"], err)
@@ -279,6 +291,17 @@ func (r *Recipe) Marshal() ([]byte, error) {
 			put(n, k, str(r.Rename[k]))
 		}
 		put(top, "rename", n)
+	}
+	if len(r.Pad) > 0 {
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, k := range slices.Sorted(maps.Keys(r.Pad)) {
+			v := &yaml.Node{}
+			if err := v.Encode(r.Pad[k]); err != nil {
+				return nil, err
+			}
+			put(n, k, v)
+		}
+		put(top, "pad", n)
 	}
 	if len(r.Drop) > 0 {
 		n := &yaml.Node{Kind: yaml.SequenceNode}

@@ -268,7 +268,13 @@ func (s *tableSource) text() Text {
 
 // tableColumn maps one source to one column.
 func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
-	m := Mapping{Name: columnName(s.source), From: FromDataset, Source: s.source, Kind: s.kind, DType: s.dt, Unit: s.unit, Text: s.text(), Note: s.note}
+	name := columnName(s.source)
+	if err := (&catalog.Column{Name: name, Kind: catalog.Scalar, DType: catalog.Int8}).Check(); err != nil && name != "" && len(name) <= 255 {
+		// Names that HATS gives a meaning: its own columns of older catalogues have them.
+		n.warn(WarnName, name+"_", s.where, "%q has a meaning of its own in a dataset; the column is called %s_", name, name)
+		name += "_"
+	}
+	m := Mapping{Name: name, From: FromDataset, Source: s.source, Kind: s.kind, DType: s.dt, Unit: s.unit, Text: s.text(), Note: s.note}
 	if m.Name != s.source {
 		m.Note = join("; ", s.source+" in the file", m.Note)
 	}
@@ -292,7 +298,8 @@ func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
 			m.Nullable = s.nullable != "" || s.lacking != ""
 			break
 		}
-		if s.other != nil && len(s.shape) == 1 && len(s.other) == 1 {
+		padded := n.padded(&m)
+		if s.other != nil && len(s.shape) == 1 && len(s.other) == 1 && !padded {
 			m.Kind = catalog.List
 			m.Note = join("; ", "lengths differ between inputs", m.Note)
 			m.Nullable = s.nullable != "" || s.lacking != ""
@@ -300,8 +307,10 @@ func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
 			break
 		}
 		m.Shape = slices.Clone(s.most)
-		if s.other != nil {
-			n.problem("%q has shape %v in %s and %v in %s; a recipe with pad: VALUE and shape: %v fills what is smaller", s.source, s.shape, s.where, s.other, s.otherWhere, s.most)
+		if s.other != nil && !padded {
+			n.problem("%q has shape %v in %s and %v in %s; a recipe with the line \"pad: {%s: .nan}\" fills what is smaller", s.source, s.shape, s.where, s.other, s.otherWhere, s.source)
+		} else if padded {
+			m.Note = join("; ", fmt.Sprintf("smaller ones are filled up with %v", *m.Pad), m.Note)
 		}
 		c := m.Column()
 		c.Name = "x"

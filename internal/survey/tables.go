@@ -104,6 +104,9 @@ func (b *base) openTable(t table.Table) (Reader, error) {
 		}
 	}
 	for _, f := range kept(b.recipe, fields) {
+		if b.opt.lenient {
+			break
+		}
 		if f.Column.Kind != catalog.Struct || used[f.Source] {
 			if !used[f.Source] {
 				fail("%q is in no column; put it in one, or leave it out (drop: [%s])", f.Source, f.Source)
@@ -249,7 +252,11 @@ func (r *tableReader) requests() (want []table.Request, at map[int]asked) {
 				k = asked{len(want), -1}
 				want = append(want, table.Request{Field: p.field, Fill: make([]any, max(1, len(fields[p.field].Column.Members)))})
 			}
-			if fill := p.m.Fill; fill != nil && p.native.Kind != catalog.Scalar {
+			fill := p.m.Fill
+			if fill == nil && p.m.Pad != nil && len(fields[p.field].Missing) == 0 {
+				fill = *p.m.Pad // of images, which the table itself fills up
+			}
+			if fill != nil && p.native.Kind != catalog.Scalar {
 				member := max(0, p.member)
 				first, other, fits := nativeFills(fill, p.native.DType)
 				want[k.first].Fill[member] = first
