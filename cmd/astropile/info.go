@@ -51,6 +51,12 @@ func (a *app) infoOne(d *release.DatasetInfo) error {
 	if len(d.Orders) == 2 {
 		fmt.Fprintf(w, "sky\t%.1f deg2 (%.2g of it) in %d pixels of order %d to %d; position %s, %s\n", d.SkyArea, d.SkyFraction, d.Pixels, d.Orders[0], d.Orders[1], d.RA, d.Dec)
 	}
+	if m := d.Margin; m != nil {
+		fmt.Fprintf(w, "margin\t%s arcsec: %d rows around %d pixels, %s in %d shards\n", margins(m.Radius), m.Rows, m.Pixels, formatBytes(m.Bytes), m.Shards)
+	}
+	if x := d.Index; x != nil {
+		fmt.Fprintf(w, "index\tof %s: %d rows, %s in %d shards\n", x.Column, x.Rows, formatBytes(x.Bytes), x.Shards)
+	}
 	fmt.Fprintf(w, "id\t%s\nlicence\t%s\nshards\t%s of rows each, pieces of %s, expected to grow %dx, units by %s\n", d.ID, d.Licence, formatBytes(d.ShardSize), formatBytes(d.Piece), d.Expect, d.Digest)
 	if err := w.Flush(); err != nil {
 		return err

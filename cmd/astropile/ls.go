@@ -50,13 +50,13 @@ func newLsCommand(a *app) *cobra.Command {
 				return a.printJSON(out)
 			}
 			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "release\torder\tpixel\trows\tbytes\tpath")
+			fmt.Fprintln(w, "release\trole\torder\tpixel\trows\tbytes\tpath")
 			for _, s := range out {
 				place := fmt.Sprintf("%d\t%d", s.Order, s.Pix)
 				if s.Order == catalog.NoSky {
 					place = "-\t-"
 				}
-				fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\n", s.Release, place, s.Rows, formatBytes(s.Bytes), s.Path)
+				fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Release, s.Role, place, s.Rows, formatBytes(s.Bytes), s.Path)
 			}
 			return w.Flush()
 		},

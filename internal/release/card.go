@@ -61,7 +61,7 @@ func card(rel *catalog.Release, shards []catalog.Shard) []byte {
 	if d.HasSky() {
 		w("\nimport lsdb                             # cone searches and cross-matches\ncatalogue = lsdb.open_catalog(\"path\")\n")
 	}
-	w("```\n\nScalars are loaded by default in `lsdb`; ask for tensors with `columns=`. The numpy format of `datasets` widens integers and narrows floats; `with_format(\"arrow\")` keeps every type.\n\n## Licence\n\n%s\n\n## Citation\n\n```\n%s\n```\n", d.Licence, strings.TrimSpace(strings.ReplaceAll(d.Citation, "```", "'''")))
+	w("```\n\n%sScalars are loaded by default in `lsdb`; ask for tensors with `columns=`. The numpy format of `datasets` widens integers and narrows floats; `with_format(\"arrow\")` keeps every type.\n\n## Licence\n\n%s\n\n## Citation\n\n```\n%s\n```\n", furtherText(rel, shards), d.Licence, strings.TrimSpace(strings.ReplaceAll(d.Citation, "```", "'''")))
 	if d.DOI != "" {
 		w("\nDOI: %s\n", d.DOI)
 	}
@@ -137,4 +137,19 @@ func bytesText(n int64) string {
 		k++
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64) + " " + units[k]
+}
+
+// furtherText says what margin and id index are for.
+func furtherText(rel *catalog.Release, shards []catalog.Shard) string {
+	d := &rel.Dataset
+	var b strings.Builder
+	if d.Margin > 0 {
+		m := furtherInfo(marginName(d.Name), catalog.Margin, shards)
+		fmt.Fprintf(&b, "`%s` holds, for each HEALPix pixel, the rows of other pixels within %s arcsec of it (%s rows, %s): `lsdb` matches within that radius as if there were no pixels. The rows are copies, and not part of the dataset's %s.\n\n",
+			m.Name, arcsec(d.Margin), thousands(m.Rows), bytesText(m.Bytes), thousands(rel.Rows))
+	}
+	if d.Index != "" {
+		fmt.Fprintf(&b, "`%s` says which pixel each `%s` is in: `catalogue.id_search(values={\"%s\": [...]})` reads those pixels alone.\n\n", idsName(d.Name), d.Index, d.Index)
+	}
+	return b.String()
 }

@@ -160,7 +160,22 @@ func (r root) extend(ctx context.Context, j *journal, parent *published, opt *Se
 		if err := x.ids(ctx); err != nil {
 			return nil, nil, err
 		}
-		if err := x.idsMetadata(ctx, manifest); err != nil {
+		var all []source
+		for _, s := range manifest {
+			if s.Role == catalog.IDs {
+				all = append(all, source{s, r.path(s.Path)})
+			}
+		}
+		for i := range x.shards {
+			if s := x.shards[i].shard(x.n); s.Role == catalog.IDs {
+				all = append(all, source{s, filepath.Join(r.shardsPath(x.n), filepath.FromSlash(s.Path))})
+			}
+		}
+		b, err := idsMetadata(ctx, x.ds, opt.Tool, all)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := r.writeFile(filepath.Join(r.workPath(x.n), "meta", "ids", "_metadata"), b); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -267,7 +282,7 @@ func (x *extension) keep(tmp, to string) error {
 
 // ids writes the index of the sources' rows: shards of equal rows, sorted by id.
 func (x *extension) ids(ctx context.Context) error {
-	s, err := x.root.sortIDs(ctx, x.ds, x.sources, x.root.path(stagingDir, "ids"), x.opt.Progress)
+	s, err := sortIDs(ctx, x.ds, x.sources, x.root.path(stagingDir), x.opt.Progress)
 	if err != nil {
 		return err
 	}
@@ -371,41 +386,28 @@ func (x *extension) idShards(ctx context.Context, cols []catalog.Column, n int, 
 }
 
 // idsMetadata gathers the footers of all shards of the index, as HATS has it.
-func (x *extension) idsMetadata(ctx context.Context, manifest []catalog.Shard) error {
-	m, err := shard.NewMetadata(catalog.IndexColumns(x.ds.Column(x.ds.Index)), x.opt.Tool)
+func idsMetadata(ctx context.Context, d *catalog.Dataset, tool string, shards []source) ([]byte, error) {
+	m, err := shard.NewMetadata(catalog.IndexColumns(d.Column(d.Index)), tool)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	add := func(s *catalog.Shard, file string) (err error) {
-		f, err := os.Open(file)
+	add := func(s *source) (err error) {
+		f, err := os.Open(s.file)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
-		if err := m.Add(ctx, strings.TrimPrefix(s.Path, idsName(x.ds.Name)+"/dataset/"), f, s.Bytes); err != nil {
+		if err := m.Add(ctx, strings.TrimPrefix(s.Path, idsName(d.Name)+"/dataset/"), f, s.Bytes); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrDamaged, s.Path, err)
 		}
 		return nil
 	}
-	for i := range manifest {
-		if s := &manifest[i]; s.Role == catalog.IDs {
-			if err := add(s, x.root.path(s.Path)); err != nil {
-				return err
-			}
+	for i := range shards {
+		if err := add(&shards[i]); err != nil {
+			return nil, err
 		}
 	}
-	for i := range x.shards {
-		if s := x.shards[i].shard(x.n); s.Role == catalog.IDs {
-			if err := add(&s, filepath.Join(x.root.shardsPath(x.n), filepath.FromSlash(s.Path))); err != nil {
-				return err
-			}
-		}
-	}
-	b, err := m.Encode()
-	if err != nil {
-		return err
-	}
-	return x.root.writeFile(filepath.Join(x.root.workPath(x.n), "meta", "ids", "_metadata"), b)
+	return m.Encode()
 }
 
 // allPieces makes pieces.sha1 that of all shards of the release. The import wrote those of the primary ones, and an attempt that

@@ -33,7 +33,7 @@ func compareIDs(a, b *idEntry) int {
 // idSorter sorts the ids of any number of rows: runs that fit the budget in memory, the rest through a file without a name.
 type idSorter struct {
 	budget int
-	path   string
+	folder string // of the file; empty: the system's for such
 	file   *os.File
 	runs   [][2]int64 // in the file
 	end    int64
@@ -77,13 +77,13 @@ func (s *idSorter) sort() {
 // spill writes the entries in memory as a sorted run.
 func (s *idSorter) spill() error {
 	if s.file == nil {
-		f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+		f, err := os.CreateTemp(s.folder, "ids-")
 		if err != nil {
 			return err
 		}
 		s.file = f
 		// No name: whatever happens to this process, the disk gets its space back.
-		if err := os.Remove(s.path); err != nil {
+		if err := os.Remove(f.Name()); err != nil {
 			return err
 		}
 	}
@@ -229,8 +229,8 @@ func appendKey(v *catalog.Vector, d catalog.DType, key []byte) {
 }
 
 // sortIDs sorts the ids of all rows of the sources; rows without one are left out. close it.
-func (r root) sortIDs(ctx context.Context, d *catalog.Dataset, sources []source, spool string, progress Progress) (*idSorter, error) {
-	s := &idSorter{budget: idBudget, path: spool}
+func sortIDs(ctx context.Context, d *catalog.Dataset, sources []source, folder string, progress Progress) (*idSorter, error) {
+	s := &idSorter{budget: idBudget, folder: folder}
 	var total, done int64
 	for i := range sources {
 		total += sources[i].Rows

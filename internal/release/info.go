@@ -47,6 +47,8 @@ type DatasetInfo struct {
 	Releases    []ReleaseInfo    `json:"releases"`
 	Staged      int              `json:"staged"` // release that an import is staged for, or 0
 	Interrupted *Interrupted     `json:"interrupted"`
+	Margin      *FurtherInfo     `json:"margin,omitempty"`
+	Index       *FurtherInfo     `json:"index,omitempty"`
 }
 
 // Interrupted is an import that did not come to its end.
@@ -54,6 +56,28 @@ type Interrupted struct {
 	Release int `json:"release"` // that it was for
 	Read    int `json:"read"`    // inputs
 	Inputs  int `json:"inputs"`
+}
+
+// FurtherInfo describes the margin or the id index of a dataset, which its rows and bytes do not count.
+type FurtherInfo struct {
+	Name   string  `json:"name"`                    // its folder
+	Radius float64 `json:"radius_arcsec,omitempty"` // of the margin
+	Column string  `json:"column,omitempty"`        // of the index
+	Pixels int     `json:"pixels,omitempty"`        // of the margin
+	Rows   int64   `json:"rows"`
+	Bytes  int64   `json:"bytes"`
+	Shards int     `json:"shards"`
+}
+
+// furtherInfo adds up the shards of a role.
+func furtherInfo(name, role string, shards []catalog.Shard) *FurtherInfo {
+	out := &FurtherInfo{Name: name, Pixels: len(pixelsOf(shards, role))}
+	for i := range shards {
+		if s := &shards[i]; s.Role == role {
+			out.Rows, out.Bytes, out.Shards = out.Rows+s.Rows, out.Bytes+s.Bytes, out.Shards+1
+		}
+	}
+	return out
 }
 
 // Info describes the datasets at the paths given; a folder that is not a dataset stands for those in it.
@@ -124,8 +148,16 @@ func info(dir string) (*DatasetInfo, error) {
 		return nil, fmt.Errorf("%w: no release in %s", ErrNothing, dir)
 	}
 	d := &p.release.Dataset
-	out := &DatasetInfo{Root: dir, Name: d.Name, Rows: p.release.Rows, Bytes: p.release.Bytes, Shards: len(p.manifest), ID: d.ID, RA: d.RA, Dec: d.Dec, ShardSize: d.ShardSize, Expect: d.Expect, Piece: d.Piece,
+	out := &DatasetInfo{Root: dir, Name: d.Name, Rows: p.release.Rows, Bytes: p.release.Bytes, Shards: furtherInfo(d.Name, catalog.Primary, p.manifest).Shards, ID: d.ID, RA: d.RA, Dec: d.Dec, ShardSize: d.ShardSize, Expect: d.Expect, Piece: d.Piece,
 		Digest: d.Digest, Licence: d.Licence, Citation: d.Citation, DOI: d.DOI, Columns: d.Columns, Orders: []int{}}
+	if d.Margin > 0 {
+		out.Margin = furtherInfo(marginName(d.Name), catalog.Margin, p.manifest)
+		out.Margin.Radius = float64(d.Margin) / 1000
+	}
+	if d.Index != "" {
+		out.Index = furtherInfo(idsName(d.Name), catalog.IDs, p.manifest)
+		out.Index.Column = d.Index
+	}
 	px := pixels(p.manifest)
 	out.Pixels = len(px)
 	for _, x := range px {

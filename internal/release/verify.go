@@ -34,8 +34,8 @@ type VerifyReport struct {
 	ID       string    `json:"id"`
 	Deep     bool      `json:"deep"`
 	Releases int       `json:"releases"`
-	Shards   int       `json:"shards"`
-	Rows     int64     `json:"rows"`
+	Shards   int       `json:"shards"` // margin and id index included
+	Rows     int64     `json:"rows"`   // primary, as bytes are
 	Bytes    int64     `json:"bytes"`
 	Read     int64     `json:"read"` // bytes that were read
 	Findings []Finding `json:"findings"`
@@ -163,6 +163,7 @@ func (v *verifier) sums(p *published) {
 		v.find(releaseDir(p.release)+"/release.json", "it says %d rows in %d bytes, the manifest %d in %d", p.release.Rows, p.release.Bytes, rows, size)
 	}
 	d := &p.release.Dataset
+	v.roles(p)
 	if _, err := partition(nil, heldPixels(p.manifest), d.ShardSize, d.Expect); err != nil {
 		v.find(releaseDir(p.release)+"/manifest.parquet", "%v", err)
 	}
@@ -172,6 +173,12 @@ func (v *verifier) sums(p *published) {
 func (v *verifier) appended(before, p *published) {
 	a, b := before.release.Dataset, p.release.Dataset
 	a.Licence, a.Citation, a.DOI = b.Licence, b.Citation, b.DOI
+	if a.Margin == 0 { // a later release may add them
+		a.Margin = b.Margin
+	}
+	if a.Index == "" {
+		a.Index = b.Index
+	}
 	x, errX := catalog.Canonical(a)
 	y, errY := catalog.Canonical(b)
 	if errX != nil || errY != nil || !bytes.Equal(x, y) {
@@ -239,8 +246,10 @@ func (v *verifier) shards(ctx context.Context, p *published) error {
 		}
 		v.mu.Lock()
 		v.rep.Shards++
-		v.rep.Rows += s.Rows
-		v.rep.Bytes += s.Bytes
+		if s.Role == catalog.Primary {
+			v.rep.Rows += s.Rows
+			v.rep.Bytes += s.Bytes
+		}
 		rows[s.Path] = s.Rows
 		v.mu.Unlock()
 		if v.opt.Progress != nil {
@@ -252,7 +261,10 @@ func (v *verifier) shards(ctx context.Context, p *published) error {
 		return err
 	}
 	v.pieces(p)
-	return v.rowsFiles(ctx, p)
+	if err := v.rowsFiles(ctx, p); err != nil {
+		return err
+	}
+	return v.further(ctx, p)
 }
 
 func (v *verifier) shard(ctx context.Context, s *catalog.Shard, p *published) error {
@@ -303,11 +315,13 @@ func (v *verifier) strays(p *published) {
 	for i := range p.manifest {
 		known[p.manifest[i].Path] = true
 	}
-	v.walk(d+"/dataset", func(name string) {
-		if strings.HasSuffix(name, ".parquet") && !known[name] {
-			v.find(name, "no release names this file, and other readers take it for a shard; remove it")
-		}
-	})
+	for _, catalogue := range []string{d, marginName(d), idsName(d)} {
+		v.walk(catalogue+"/dataset", func(name string) {
+			if strings.HasSuffix(name, ".parquet") && !known[name] {
+				v.find(name, "no release names this file, and other readers take it for a shard; remove it")
+			}
+		})
+	}
 	for n := 1; n <= p.release.Number; n++ {
 		q, err := v.root.load(d, n)
 		if err != nil {
