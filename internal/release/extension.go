@@ -179,6 +179,9 @@ func (r root) extend(ctx context.Context, j *journal, parent *published, opt *Se
 			return nil, nil, err
 		}
 	}
+	if err := x.settle(); err != nil {
+		return nil, nil, err
+	}
 	return x, size, x.allPieces(j)
 }
 
@@ -274,10 +277,24 @@ func (x *extension) write(ctx context.Context, spec shard.Spec, rows func(*shard
 	return info, tmp, f.Sync()
 }
 
-// keep gives a written shard the name under which it waits.
+// keep gives a written shard the name under which it waits. The name is durable after settle.
 func (x *extension) keep(tmp, to string) error {
-	p := filepath.Join(x.root.shardsPath(x.n), filepath.FromSlash(to))
-	return x.root.moveAll([]move{{tmp, p}}, x.root.shardsPath(x.n))
+	return x.root.disk.Rename(tmp, filepath.Join(x.root.shardsPath(x.n), filepath.FromSlash(to)))
+}
+
+// settle makes the names of all shards durable.
+func (x *extension) settle() error {
+	if len(x.shards) == 0 {
+		return nil
+	}
+	below := x.root.shardsPath(x.n)
+	folders := map[string]bool{}
+	for i := range x.shards {
+		for d := filepath.Dir(filepath.Join(below, filepath.FromSlash(x.shards[i].Path))); len(d) >= len(below) && !folders[d]; d = filepath.Dir(d) {
+			folders[d] = true
+		}
+	}
+	return x.root.syncAll(folders)
 }
 
 // ids writes the index of the sources' rows: shards of equal rows, sorted by id.
