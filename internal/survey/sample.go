@@ -3,6 +3,7 @@ package survey
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -53,6 +54,9 @@ func (n *inference) unique(ctx context.Context, in Input, column string) bool {
 	}
 	defer rd.Close()
 	b, err := rd.Read(ctx, 0, min(rd.Rows(), sampleRows))
+	if errors.Is(err, ErrValue) && n.recipe.Family.tabular() {
+		return false // a row has none
+	}
 	if err != nil || len(b.Columns) != 1 {
 		return true
 	}

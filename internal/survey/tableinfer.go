@@ -241,6 +241,9 @@ func (n *inference) fine(s *tableSource) bool {
 	switch {
 	case s.err != nil:
 		n.problem("%s: %q: %v; leave it out (drop: [%s])", s.errWhere, name, s.err, drop)
+		if strings.Contains(s.err.Error(), "several shapes") {
+			n.problem("%q: a recipe with the line \"pad: {%s: .nan}\" fills what is smaller", name, drop)
+		}
 	case s.kindClash != "":
 		n.problem("%q %s; leave it out (drop: [%s])", name, s.kindClash, drop)
 	case s.clash != "":
