@@ -19,7 +19,6 @@ type node struct {
 	err      error
 	children []*node
 	by       map[string]*node
-	hint     int    // where the key that comes next is looked for first
 	stamp    uint64 // of the object that had it last
 	rows     int64  // that have a value
 
@@ -56,15 +55,15 @@ type tree struct {
 	stamp uint64
 }
 
-// child finds the node of a key.
-func (n *node) child(key []byte) *node {
-	if n.hint < len(n.children) && n.children[n.hint].key == string(key) {
-		n.hint++
-		return n.children[n.hint-1]
+// child finds the node of a key, first where it is expected: after the one before it.
+func (n *node) child(key []byte, expected *int) *node {
+	if k := *expected; k < len(n.children) && n.children[k].key == string(key) {
+		*expected = k + 1
+		return n.children[k]
 	}
 	c := n.by[string(key)]
 	if c != nil {
-		n.hint = c.place + 1
+		*expected = c.place + 1
 	}
 	return c
 }
@@ -123,17 +122,17 @@ func (s *Scan) scanJSON(ctx context.Context, in *input) error {
 func (t *tree) object(n *node, j *jsonLine, at int32, prefix string, line int64) error {
 	t.stamp++
 	stamp := t.stamp
-	n.hint = 0
+	expected := 0
 	end := j.tokens[at].next
 	for i := at + 1; i < end; {
 		key := j.key(j.tokens[i])
-		c := n.child(key)
+		c := n.child(key, &expected)
 		if c == nil {
 			var err error
 			if c, err = t.add(n, key, prefix); err != nil {
 				return err
 			}
-			n.hint = len(n.children)
+			expected = len(n.children)
 		}
 		if c.stamp == stamp {
 			return fmt.Errorf("the key %s stands twice in an object", clip(key))

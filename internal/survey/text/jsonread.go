@@ -85,10 +85,10 @@ func (t *jsonTable) Read(ctx context.Context, lo, hi int64, want []table.Request
 // object reads the members of an object that are asked for.
 func (t *jsonTable) object(n *node, at int32, reads [][]*jsonRead, lo, hi int64) error {
 	j := &t.line
-	n.hint = 0
+	expected := 0
 	for i := at + 1; i < j.tokens[at].next; i = j.tokens[i].next {
 		key := j.key(j.tokens[i])
-		c := n.child(key)
+		c := n.child(key, &expected)
 		if c == nil {
 			return fmt.Errorf("%w: the key %s was not there", ErrChanged, clip(key))
 		}
@@ -202,10 +202,10 @@ func elements(m *catalog.Vector, c *catalog.Column) int64 {
 
 // element appends the members of one object of an array.
 func (r *jsonRead) element(j *jsonLine, n *node, at int32, count int64) error {
-	n.hint = 0
+	expected := 0
 	for i := at + 1; i < j.tokens[at].next; i = j.tokens[i].next {
 		key := j.key(j.tokens[i])
-		c := n.child(key)
+		c := n.child(key, &expected)
 		if c == nil {
 			return fmt.Errorf("%w: the key %s was not there", ErrChanged, clip(key))
 		}

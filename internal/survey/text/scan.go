@@ -21,7 +21,7 @@ type Options struct {
 	Scan *Scan
 }
 
-// Scan is what one pass over a file found.
+// Scan is what one pass over a file found. It does not change, so several tables may share one.
 type Scan struct {
 	path    string
 	size    int64

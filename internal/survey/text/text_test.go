@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"astropile/internal/catalog"
@@ -497,5 +498,27 @@ func TestReadingStopsWhenAsked(t *testing.T) {
 	cancel()
 	if _, err := text.Open(ctx, path, text.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestTablesShareAScan(t *testing.T) {
+	for name, content := range map[string]string{"a.csv": "a,b\n" + strings.Repeat("1,x\n2,y\n", 500), "a.jsonl": strings.Repeat(`{"a":{"b":1},"c":[{"d":1}]}`+"\n"+`{"c":[],"a":{"b":2}}`+"\n", 500)} {
+		path := write(t, name, content)
+		scan := text.ScanOf(open(t, path, text.Options{}))
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				tab, err := text.Open(t.Context(), path, text.Options{Scan: scan})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer tab.Close()
+				if _, err := tryAll(t.Context(), tab, 100); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
 	}
 }
