@@ -267,8 +267,9 @@ def alerts_file(job: tuple[Path, int, int]) -> None:
 
 
 def alerts(out: Path, size: int) -> None:
-    """Parquet: alerts of a transient survey."""
+    """Parquet: alerts of a transient survey, and beside them the recipe that says which of their ids counts."""
     out.mkdir(parents=True)
+    (out.parent / "alerts.yaml").write_text("id: candid\n")
     parallel(alerts_file, [(out, a, n) for a, n in parts(max(32, size // (512 * KIB)), 4)])
 
 

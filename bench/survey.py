@@ -100,6 +100,8 @@ def cells(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Cell]
         source, made = work / folder, work / "imported"
         command = (str(binary), "import", str(source), "--into", str(made), "--name", "survey")
         jobs = ("--jobs", str(args.threads))
+        if k == "alerts":
+            jobs += ("--recipe", str(work / "alerts.yaml"))
         judge = py("survey_values.py", made, k, "--import")
         out[f"import-{k}"] = Cell((*command, *jobs), needs, k, makes=made, judge=judge, program=True)
         if k == "gaia":

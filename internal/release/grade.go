@@ -8,6 +8,8 @@ import (
 	"astropile/internal/survey"
 	"astropile/internal/survey/fits"
 	"astropile/internal/survey/hdf5"
+	"astropile/internal/survey/parquet"
+	"astropile/internal/survey/text"
 )
 
 // Graded says of an error of package survey which of ours it is: ErrRefused where columns, values, positions or the recipe
@@ -22,8 +24,9 @@ func Graded(err error) error {
 
 func graded(err error) error {
 	is := func(target error) bool { return errors.Is(err, target) }
-	damaged := []error{hdf5.ErrCorrupt, hdf5.ErrNotHDF5, fits.ErrCorrupt, fits.ErrNotFITS}
-	refused := []error{survey.ErrPosition, survey.ErrMapping, survey.ErrValue, survey.ErrRecipe, hdf5.ErrUnsupported, fits.ErrUnsupported, fits.ErrTooLarge}
+	damaged := []error{hdf5.ErrCorrupt, hdf5.ErrNotHDF5, fits.ErrCorrupt, fits.ErrNotFITS, parquet.ErrFormat, text.ErrCorrupt}
+	refused := []error{survey.ErrPosition, survey.ErrMapping, survey.ErrValue, survey.ErrRecipe,
+		hdf5.ErrUnsupported, fits.ErrUnsupported, fits.ErrTooLarge, parquet.ErrUnsupported, parquet.ErrValue, text.ErrUnsupported, text.ErrTooLarge, text.ErrChanged}
 	switch {
 	case slices.ContainsFunc(damaged, is):
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
