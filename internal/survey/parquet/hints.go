@@ -1,13 +1,9 @@
 package parquet
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"slices"
-
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/ipc"
 
 	"astropile/internal/catalog"
 	"astropile/internal/shard"
@@ -34,19 +30,16 @@ const (
 func addHints(m *shard.FileMetaData, nodes []*node) {
 	if val, ok := m.Value(shard.KeyArrowSchema); ok {
 		if b, err := base64.StdEncoding.DecodeString(val); err == nil {
+			var fields []arrowField
 			_ = guarded(func() error {
-				r, err := ipc.NewReader(bytes.NewReader(b))
-				if err != nil {
-					return err
-				}
-				defer r.Release()
-				for i, f := range r.Schema().Fields() {
-					if i < len(nodes) && nodes[i].name == f.Name {
-						nodes[i].describe(f)
-					}
-				}
+				fields = arrowSchema(b)
 				return nil
 			})
+			for i := range fields {
+				if i < len(nodes) && nodes[i].name == fields[i].name {
+					nodes[i].describe(&fields[i])
+				}
+			}
 		}
 	}
 	if val, ok := m.Value(keyHuggingFace); ok {
@@ -63,53 +56,42 @@ func addHints(m *shard.FileMetaData, nodes []*node) {
 	}
 }
 
-func (n *node) describe(f arrow.Field) {
-	meta := func(key string) string {
-		v, _ := f.Metadata.GetValue(key)
-		return v
-	}
+func (n *node) describe(f *arrowField) {
 	for _, key := range []string{"unit", "units"} {
 		if n.hint.unit == "" {
-			n.hint.unit = meta(key)
+			n.hint.unit = f.meta[key]
 		}
 	}
-	t := f.Type
-	if meta(extensionName) == fixedShapeName {
-		n.fixedShape(meta(extensionMeta))
+	if f.meta[extensionName] == fixedShapeName {
+		n.fixedShape(f.meta[extensionMeta])
 	}
-	if e, ok := t.(arrow.ExtensionType); ok {
-		if e.ExtensionName() == fixedShapeName {
-			n.fixedShape(e.Serialize())
-		}
-		t = e.StorageType()
-	}
-	if d := catalog.DType(meta(shard.FieldDType)); d.Valid() {
+	if d := catalog.DType(f.meta[shard.FieldDType]); d.Valid() {
 		var dims []int
-		if s := meta(shard.FieldShape); s != "" && json.Unmarshal([]byte(s), &dims) == nil {
+		if s := f.meta[shard.FieldShape]; s != "" && json.Unmarshal([]byte(s), &dims) == nil {
 			n.hint.dims, n.hint.dtype, n.hint.from = dims, d, "the field's own metadata"
 		}
 	}
 	switch n.kind {
 	case kindLeaf:
-		n.leaf.reveal(t)
+		n.leaf.reveal(f)
 	case kindList:
-		switch x := t.(type) {
-		case *arrow.FixedSizeListType:
-			n.hint.size = int(x.Len())
-			n.children[0].describe(x.ElemField())
-		case arrow.ListLikeType:
-			n.children[0].describe(x.ElemField())
+		if len(f.children) != 1 || f.typ == arrowStruct {
+			return
 		}
+		if f.typ == arrowFixedSizeList {
+			n.hint.size = f.size
+		}
+		n.children[0].describe(&f.children[0])
 	case kindMap:
-		if x, ok := t.(*arrow.MapType); ok && n.children[0].kind == kindGroup && len(n.children[0].children) == 2 {
-			n.children[0].children[0].describe(x.KeyField())
-			n.children[0].children[1].describe(x.ItemField())
+		if f.typ == arrowMap && len(f.children) == 1 {
+			n.children[0].describe(&f.children[0])
 		}
 	case kindGroup:
-		if x, ok := t.(*arrow.StructType); ok {
-			for _, c := range n.children {
-				if g, ok := x.FieldByName(c.name); ok {
-					c.describe(g)
+		for _, c := range n.children {
+			for i := range f.children {
+				if f.typ == arrowStruct && f.children[i].name == c.name {
+					c.describe(&f.children[i])
+					break
 				}
 			}
 		}

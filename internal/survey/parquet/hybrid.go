@@ -35,6 +35,9 @@ func (h *hybrid) open() error {
 			for i := range size {
 				h.value |= uint32(h.b[i]) << (8 * i)
 			}
+			if uint64(h.value)>>h.width != 0 {
+				return damaged("a run of %d, in %d bits", h.value, h.width)
+			}
 			h.b, h.run = h.b[size:], int(x>>1)
 			continue
 		}

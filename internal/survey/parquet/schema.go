@@ -3,7 +3,6 @@ package parquet
 import (
 	"strings"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	pq "github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
@@ -277,31 +276,17 @@ func (l *leaf) decimal(scale int) {
 }
 
 // reveal takes what the Arrow type says beyond the Parquet type.
-func (l *leaf) reveal(t arrow.DataType) {
-	for {
-		switch x := t.(type) {
-		case arrow.ExtensionType:
-			t = x.StorageType()
-			continue
-		case *arrow.DictionaryType:
-			t = x.ValueType
-			continue
-		}
-		break
-	}
-	if t == nil {
-		return
-	}
-	switch t.ID() {
-	case arrow.STRING, arrow.LARGE_STRING, arrow.STRING_VIEW:
+func (l *leaf) reveal(f *arrowField) {
+	switch f.typ {
+	case arrowUtf8, arrowLargeUtf8, arrowUtf8View:
 		if l.binary {
 			l.dtype, l.binary = catalog.String, false
 		}
-	case arrow.NULL:
+	case arrowNull:
 		l.err = unsupported("a column of nulls without a type; drop it")
-	case arrow.DURATION:
-		if d, ok := t.(*arrow.DurationType); ok && l.unit == "" && l.dtype == catalog.Int64 {
-			l.unit = d.Unit.String()
+	case arrowDuration:
+		if units := []string{"s", "ms", "us", "ns"}; l.unit == "" && l.dtype == catalog.Int64 && f.unit < len(units) {
+			l.unit = units[f.unit]
 		}
 	}
 }
