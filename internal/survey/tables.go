@@ -373,7 +373,7 @@ func (r *tableReader) column(m *Mapping, col *catalog.Column, p *tablePart, got 
 		return nil, err
 	}
 	v.Valid = valid
-	if valid == nil {
+	if valid == nil || p.member >= 0 {
 		return v, nil
 	}
 	first := int64(slices.Index(valid, false))
@@ -383,7 +383,7 @@ func (r *tableReader) column(m *Mapping, col *catalog.Column, p *tablePart, got 
 			return nil, r.valueError(lo+first, m.Name, err)
 		}
 		v.Valid = nil
-	case !m.Nullable && m.Name != r.recipe.ID && m.Name != r.recipe.RA && m.Name != r.recipe.Dec && p.member < 0:
+	case !m.Nullable && m.Name != r.recipe.ID && m.Name != r.recipe.RA && m.Name != r.recipe.Dec:
 		if m.Kind == catalog.Tensor {
 			return nil, r.rowError(lo+first, m.Name, "the value is null, which no tensor is; fill: VALUE says what its elements are then")
 		}
@@ -571,7 +571,7 @@ func (r *tableReader) list(m *Mapping, p *tablePart, src, other *catalog.Vector,
 
 // texts converts text: scalars, lists, one text that is parted, and integers written in decimal.
 func (r *tableReader) texts(m *Mapping, p *tablePart, src *catalog.Vector, lo int64, n int) (*catalog.Vector, error) {
-	isID := m.Name == r.recipe.ID
+	isID := p.member < 0 && m.Name == r.recipe.ID
 	e := elem{dt: p.native.DType, size: p.native.DType.Size()}
 	decode := func(row int64, b []byte) ([]byte, error) {
 		if p.padded && m.Text != TextPadded && m.Text != TextLatin1 {
