@@ -87,6 +87,7 @@ type scan struct {
 	plan  *plan
 	opt   Options
 	cache *cache
+	each  func(w *worker, t *task) error // in place of the plan, where set
 
 	starts []int64 // first row of each shard
 	words  []uint64
@@ -373,6 +374,9 @@ func (w *worker) do(ctx context.Context, t *task) error {
 	c.rows = int(t.rows)
 	c.columns = append(c.columns[:0], make([]*catalog.Vector, len(p.columns))...)
 	c.load = func(column int) (*catalog.Vector, error) { return t.file.column(ctx, column, t.group) }
+	if sc.each != nil {
+		return sc.each(w, t)
+	}
 	w.out = append(w.out[:0], make([]uint64, words(c.rows))...)
 	if err := p.where.eval(c, w.out); err != nil {
 		return err
@@ -412,8 +416,8 @@ func (sc *scan) put(first int64, b []uint64) {
 	}
 }
 
-// each calls do for every row whose bit is set, and clears the bit where do says false.
-func (w *worker) each(do func(i int) bool) {
+// filter calls do for every row whose bit is set, and clears the bit where do says false.
+func (w *worker) filter(do func(i int) bool) {
 	for k := range w.out {
 		for left := w.out[k]; left != 0; {
 			j := int(nth(left, 0))
@@ -453,7 +457,7 @@ func (w *worker) draw() error {
 	}
 	d := p.columns[p.id].DType
 	var buf []byte
-	w.each(func(i int) bool {
+	w.filter(func(i int) bool {
 		buf = idText(buf[:0], d, v, i)
 		return (p.split == nil || p.split(buf)) && (p.sample == nil || p.sample(buf))
 	})
@@ -470,7 +474,7 @@ func (w *worker) region() error {
 		}
 		pix := view[int64](v.Data)
 		var last sky.Range // of the cover, where neighbours mostly are
-		w.each(func(i int) bool {
+		w.filter(func(i int) bool {
 			if pix[i] >= last.Lo && pix[i] < last.Hi {
 				return true
 			}
@@ -498,7 +502,7 @@ func (w *worker) region() error {
 	if err := (columnNumber{p.dec, p.columns[p.dec].DType}).eval(&w.chunk, dec); err != nil {
 		return err
 	}
-	w.each(func(i int) bool { return p.region.inside(ra[i], dec[i]) })
+	w.filter(func(i int) bool { return p.region.inside(ra[i], dec[i]) })
 	return nil
 }
 
