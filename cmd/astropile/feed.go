@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -42,9 +43,25 @@ func newFeedCommand() *cobra.Command {
 			if unix.SchedGetaffinity(0, &set) == nil {
 				cpus = set.Count()
 			}
-			return feed.Serve(cmd.Context(), conn, feed.Options{Own: true, Resources: feed.Limits(os.DirFS("/"), os.Getenv, cpus)})
+			return feed.Serve(cmd.Context(), conn, feed.Options{Own: true, Resources: feed.Limits(os.DirFS("/"), os.Getenv, cpus), Cache: selectionCache(os.Getenv)})
 		},
 	}
 	cmd.Flags().IntVar(&fd, "fd", -1, "descriptor of the socket to the client")
 	return cmd
+}
+
+// selectionCache is the folder in which the processes of a host keep what selections found; empty where there is no place for one.
+func selectionCache(env func(string) string) string {
+	base := env("ASTROPILE_CACHE")
+	if base == "" {
+		if base = env("XDG_CACHE_HOME"); base == "" {
+			home := env("HOME")
+			if home == "" {
+				return ""
+			}
+			base = filepath.Join(home, ".cache")
+		}
+		base = filepath.Join(base, "astropile")
+	}
+	return filepath.Join(base, "selections")
 }

@@ -104,9 +104,18 @@ func start(t testing.TB, cfg feedtest.Config, more map[string]any) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := map[string]any{"version": feed.Version, "root": string(root)}
+	source := map[string]any{"root": string(root)}
+	ask := map[string]any{"version": feed.Version, "sources": []any{source}}
 	for k, v := range more {
-		ask[k] = v
+		if names, ok := v.([]string); ok {
+			var cols []stream.Select
+			for _, n := range names {
+				cols = append(cols, stream.Select{As: n, Name: n})
+			}
+			source[k] = cols
+		} else {
+			ask[k] = v
+		}
 	}
 	c.write(ours, message(1, 0, ask, nil))
 	return c
@@ -250,7 +259,7 @@ func TestBatchesComeInOrderThroughEveryTransport(t *testing.T) {
 }
 
 func TestALayoutThatDoesNotChangeIsSentOnce(t *testing.T) {
-	c := start(t, feedtest.Config{Rows: 120, Side: 4}, map[string]any{"columns": [][2]string{{"row", "row"}, {"image", "image"}}})
+	c := start(t, feedtest.Config{Rows: 120, Side: 4}, map[string]any{"columns": []string{"row", "image"}})
 	c.opened()
 	s, credits := c.attach()
 	c.write(s, message(3, 1, map[string]any{"batch": 30, "shuffle": "rows", "epochs": 1}, nil))
@@ -378,8 +387,8 @@ func TestWhatCannotBeOpenedIsSaid(t *testing.T) {
 		"version": {map[string]any{"version": 99}, "protocol"},
 		"memory":  {map[string]any{"memory": 1 << 10}, "memory"},
 		"slots":   {map[string]any{"slots": 1}, "protocol"},
-		"root":    {map[string]any{"root": "/nothing/here"}, "data"},
-		"column":  {map[string]any{"columns": [][2]string{{"a", "nothing"}}}, "data"},
+		"root":    {map[string]any{"sources": []any{map[string]any{"root": "/nothing/here"}}}, "data"},
+		"column":  {map[string]any{"columns": []string{"nothing"}}, "data"},
 	} {
 		x := start(t, feedtest.Config{Rows: 1}, c.more)
 		h, body, _ := receive(t, x.control)
@@ -397,7 +406,7 @@ func TestMissingFoldersAreToldApart(t *testing.T) {
 	ours, theirs := pair(t)
 	done := make(chan error, 1)
 	go func() { done <- feed.Serve(context.Background(), theirs, feed.Options{}) }()
-	if _, err := ours.Write(message(1, 0, map[string]any{"version": feed.Version, "root": t.TempDir() + "/nothing"}, nil)); err != nil {
+	if _, err := ours.Write(message(1, 0, map[string]any{"version": feed.Version, "sources": []any{map[string]any{"root": t.TempDir() + "/nothing"}}}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	_, body, _ := receive(t, ours)
@@ -418,7 +427,7 @@ func TestServeEndsWithItsContextAndWithHangingReads(t *testing.T) {
 		done <- feed.Serve(ctx, theirs, feed.Options{Open: feedtest.Open(func() {}), Resources: feed.Resources{Threads: 1, Memory: 64 << 20}})
 	}()
 	c := &client{t: t, control: ours, served: done}
-	c.write(ours, message(1, 0, map[string]any{"version": feed.Version, "root": `{"rows": 5, "hang": true}`}, nil))
+	c.write(ours, message(1, 0, map[string]any{"version": feed.Version, "sources": []any{map[string]any{"root": `{"rows": 5, "hang": true}`}}}, nil))
 	c.opened()
 	s, _ := c.attach()
 	c.write(s, message(4, 1, nil, make([]byte, 8)))
@@ -429,7 +438,7 @@ func TestServeEndsWithItsContextAndWithHangingReads(t *testing.T) {
 }
 
 func TestTheSumOfSlotsStaysWithinMemory(t *testing.T) {
-	c := start(t, feedtest.Config{Rows: 100_000, Side: 32}, map[string]any{"memory": 32 << 20, "columns": [][2]string{{"image", "image"}}})
+	c := start(t, feedtest.Config{Rows: 100_000, Side: 32}, map[string]any{"memory": 32 << 20, "columns": []string{"image"}})
 	c.opened()
 	s, _ := c.attach()
 	for batch, want := range map[int]string{2000: "two batches", 1 << 40: "batch of"} {
@@ -465,7 +474,7 @@ func FuzzMessages(f *testing.F) {
 }
 
 func FuzzControl(f *testing.F) {
-	f.Add(message(1, 1, map[string]any{"version": 1, "root": "{}"}, nil))
+	f.Add(message(1, 1, map[string]any{"version": feed.Version, "sources": []any{map[string]any{"root": "{}"}}}, nil))
 	f.Add(message(2, 1, nil, nil))
 	f.Fuzz(func(t *testing.T, m []byte) {
 		ours, theirs := pair(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // Version is the version of the protocol; client and feed must agree on it.
-const Version = 1
+const Version = 2
 
 // ErrProtocol marks messages that the protocol does not allow.
 var ErrProtocol = errors.New("feed: message not allowed")
@@ -35,6 +35,8 @@ const (
 	msgMap    = 5 // session: JSON mapRequest; answered by msgTable
 	msgShards = 6 // session: no body; answered by msgShardRows
 	msgStop   = 7 // session: ends the stream; no answer
+	msgState  = 8 // session: JSON streamRequest; answered by msgStateIs
+	msgChosen = 9 // session: JSON mapRequest, of which only the shard counts; answered by msgRows
 )
 
 // Messages of the feed.
@@ -44,13 +46,17 @@ const (
 	msgEnd       = 67 // the stream is over
 	msgError     = 68 // JSON wireError
 	msgTable     = 69 // JSON mapReply, then First and Offsets as int64
-	msgShardRows = 70 // rows of every shard as int64
+	msgShardRows = 70 // selected rows of every shard as int64
+	msgStateIs   = 71 // JSON checkpoint
+	msgRows      = 72 // the selected rows of a shard as int64; none where all are
 )
 
 // Flags of msgBatch.
 const (
 	flagLast   = 1 // last batch of its epoch
 	flagInline = 2 // the bytes of the batch follow the body: there is no shared memory
+	flagValid  = 4 // plain bytes of the body: one a row, 0 where it only fills the batch up
+	flagSource = 8 // plain bytes of the body, after those: two a row, the number of its source
 
 	// The number of slots of the session stands above the flags: a client keeps one less.
 	flagSlotsShift = 16

@@ -13,8 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"astropile/internal/order"
+	"astropile/internal/query"
 	"astropile/internal/shard"
-	"astropile/internal/stream"
 )
 
 // ErrClientGone says that the client process has ended while its socket was still open in another process.
@@ -26,19 +27,20 @@ type Options struct {
 	Resources Resources // defaults for what the client leaves open
 	// Own says that the process is nothing but a feed: Serve may then set how its threads are scheduled.
 	Own   bool
+	Cache string        // folder in which a host keeps what selections found; empty keeps nothing
 	Grace time.Duration // how long Serve waits for work under way after the client has gone; 0 is half a second
 }
 
 // openRequest is the first message of a client.
 type openRequest struct {
-	Version   int         `json:"version"`
-	Root      string      `json:"root"`
-	Columns   [][2]string `json:"columns"` // pairs of new name and name; null is all
-	Release   int         `json:"release"` // 0 is the latest
-	Threads   int         `json:"threads"` // 0 is the default
-	Memory    int64       `json:"memory"`  // bytes; 0 is the default
-	Slots     int         `json:"slots"`   // of a stream; 0 lets the feed choose
-	Transport Transport   `json:"transport"`
+	Version   int       `json:"version"`
+	Sources   []Source  `json:"sources"`
+	Mix       *Mix      `json:"mix"`
+	Match     *Match    `json:"match"`
+	Threads   int       `json:"threads"` // 0 is the default
+	Memory    int64     `json:"memory"`  // bytes; 0 is the default
+	Slots     int       `json:"slots"`   // of a stream; 0 lets the feed choose
+	Transport Transport `json:"transport"`
 }
 
 // The slots of a stream: one that the caller still holds, one it is given, one ready and one being filled. More large
@@ -184,17 +186,10 @@ func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, in
 	if memory < minMemory {
 		return nil, 0, fmt.Errorf("%w: memory=%d; at least %d bytes are needed", ErrMemory, memory, minMemory)
 	}
-	var cols []stream.Select
-	if q.Columns != nil {
-		cols = make([]stream.Select, 0, len(q.Columns))
-		for _, c := range q.Columns {
-			cols = append(cols, stream.Select{As: c[0], Name: c[1]})
-		}
-	}
 	if opt.Own {
 		schedule(threads)
 	}
-	engine, err := opt.Open(ctx, q.Root, stream.SetOptions{Columns: cols, Release: q.Release, Threads: threads, Memory: memory / 4})
+	engine, err := opt.Open(ctx, Request{Sources: q.Sources, Mix: q.Mix, Match: q.Match, Threads: threads, Memory: memory / 4, Cache: opt.Cache})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -239,6 +234,12 @@ func errorKind(err error) string {
 		return "missing"
 	case errors.Is(err, ErrProtocol):
 		return "protocol"
+	case errors.Is(err, order.ErrState), errors.Is(err, order.ErrStateDiffers):
+		return "state"
+	case errors.Is(err, query.ErrQuery), errors.Is(err, order.ErrMix):
+		return "query"
+	case errors.Is(err, query.ErrMissing):
+		return "ids"
 	}
 	return "data"
 }

@@ -25,6 +25,27 @@ type streamRequest struct {
 	Position uint64 `json:"position"`
 	Epochs   int    `json:"epochs"`
 	DropLast bool   `json:"drop_last"`
+	Rank     int    `json:"rank"`
+	World    int    `json:"world"` // 0 is 1
+	// State is a checkpoint to go on from; it must be of the same order, and then epoch, position, shuffle and seed are its.
+	State json.RawMessage `json:"state,omitempty"`
+}
+
+// options are what the request means.
+func (q *streamRequest) options() (stream.StreamOptions, error) {
+	mode, ok := map[string]stream.Mode{"off": stream.Off, "blocks": stream.Blocks, "rows": stream.Rows}[q.Shuffle]
+	if !ok {
+		return stream.StreamOptions{}, fmt.Errorf("%w: shuffle %q", ErrProtocol, q.Shuffle)
+	}
+	o := stream.StreamOptions{Batch: q.Batch, Shuffle: mode, Seed: q.Seed, Epoch: q.Epoch, Position: q.Position, Epochs: q.Epochs, DropLast: q.DropLast, Rank: q.Rank, World: q.World}
+	if len(q.State) > 0 && !bytes.Equal(q.State, []byte("null")) {
+		st, err := stream.DecodeState(q.State)
+		if err != nil {
+			return o, err
+		}
+		o.State = &st
+	}
+	return o, nil
 }
 
 type mapRequest struct {
@@ -136,6 +157,22 @@ func (s *session) request(ctx context.Context, m *message) error {
 		return s.startStream(ctx, m.Seq, q)
 	case msgStop:
 		return nil
+	case msgState:
+		var q streamRequest
+		if err := m.decode(&q); err != nil {
+			return err
+		}
+		return s.state(m.Seq, q)
+	case msgChosen:
+		var q mapRequest
+		if err := m.decode(&q); err != nil {
+			return err
+		}
+		rows, err := s.engine.Chosen(q.Shard)
+		if err != nil {
+			return s.fail(m.Seq, err)
+		}
+		return s.link.send(header{Type: msgRows, Seq: m.Seq}, nil, int64s(rows), nil, -1)
 	case msgRead:
 		if len(m.Body)%8 != 0 || m.JSON != 0 {
 			return fmt.Errorf("%w: a row list of %d bytes", ErrProtocol, len(m.Body))
@@ -214,7 +251,7 @@ func (s *session) read(ctx context.Context, seq uint32, rows []int64) error {
 		s.pool.Release(sl)
 		return s.fail(seq, err)
 	}
-	return s.deliver(header{Seq: seq}, sl.(*slot), lay)
+	return s.deliver(header{Seq: seq}, sl.(*slot), lay, nil)
 }
 
 // planSlots is the number of slots of a stream: few, so that they stay in cache, and no more than fit the budget. A batch
@@ -244,10 +281,32 @@ func (s *session) planSlots(batch int) (int, error) {
 // maxBatchBytes bounds one batch.
 const maxBatchBytes = 64 << 30
 
+// state tells the client the checkpoint of a stream.
+func (s *session) state(seq uint32, q streamRequest) error {
+	opt, err := q.options()
+	if errors.Is(err, ErrProtocol) {
+		return err
+	}
+	var js []byte
+	if err == nil {
+		var st stream.State
+		if st, err = s.engine.State(opt); err == nil {
+			js, err = st.Encode()
+		}
+	}
+	if err != nil {
+		return s.fail(seq, err)
+	}
+	return s.link.send(header{Type: msgStateIs, Seq: seq}, js, nil, nil, -1)
+}
+
 func (s *session) startStream(ctx context.Context, seq uint32, q streamRequest) error {
-	mode, ok := map[string]stream.Mode{"off": stream.Off, "blocks": stream.Blocks, "rows": stream.Rows}[q.Shuffle]
-	if !ok {
-		return fmt.Errorf("%w: shuffle %q", ErrProtocol, q.Shuffle)
+	opt, err := q.options()
+	if errors.Is(err, ErrProtocol) {
+		return err
+	}
+	if err != nil {
+		return s.fail(seq, err)
 	}
 	n, err := s.planSlots(q.Batch)
 	if err != nil {
@@ -255,8 +314,7 @@ func (s *session) startStream(ctx context.Context, seq uint32, q streamRequest) 
 	}
 	s.ready(n)
 	ctx, cancel := context.WithCancel(ctx)
-	st, err := s.engine.Start(ctx, stream.StreamOptions{Batch: q.Batch, Shuffle: mode, Seed: q.Seed, Epoch: q.Epoch, Position: q.Position,
-		Epochs: q.Epochs, DropLast: q.DropLast, Rank: 0, World: 1}, s.pool)
+	st, err := s.engine.Start(ctx, opt, s.pool)
 	if err != nil {
 		cancel()
 		return s.fail(seq, err)
@@ -296,7 +354,24 @@ func (s *session) pump(ctx context.Context, seq uint32, st Batches) error {
 		if b.Last {
 			h.Flags |= flagLast
 		}
-		if err := s.deliver(h, b.Slot.(*slot), b.Layout); err != nil {
+		var plain []byte
+		if b.Valid != nil {
+			h.Flags |= flagValid
+			for _, ok := range b.Valid {
+				if ok {
+					plain = append(plain, 1)
+				} else {
+					plain = append(plain, 0)
+				}
+			}
+		}
+		if b.Sources != nil {
+			h.Flags |= flagSource
+			for _, k := range b.Sources {
+				plain = binary.LittleEndian.AppendUint16(plain, k)
+			}
+		}
+		if err := s.deliver(h, b.Slot.(*slot), b.Layout, plain); err != nil {
 			_ = st.Close()
 			return err
 		}
@@ -314,7 +389,7 @@ func (s *session) stopStream() {
 
 // deliver lends a filled slot to the client. One goroutine at a time calls it: the stream's, or the requests' after the
 // stream has ended.
-func (s *session) deliver(h header, sl *slot, lay *stream.Layout) error {
+func (s *session) deliver(h header, sl *slot, lay *stream.Layout, plain []byte) error {
 	js, err := json.Marshal(lay)
 	if err != nil {
 		return err
@@ -331,7 +406,7 @@ func (s *session) deliver(h header, sl *slot, lay *stream.Layout) error {
 	h.Flags |= uint32(s.pool.max) << flagSlotsShift
 	if sl.mem.kind == Inline {
 		h.Flags |= flagInline
-		err := s.link.send(h, js, nil, sl.mem.mem[:lay.Bytes], -1)
+		err := s.link.send(h, js, plain, sl.mem.mem[:lay.Bytes], -1)
 		s.pool.Release(sl)
 		return err
 	}
@@ -339,7 +414,7 @@ func (s *session) deliver(h header, sl *slot, lay *stream.Layout) error {
 	if err != nil {
 		return err
 	}
-	err = s.link.send(h, js, nil, nil, fd)
+	err = s.link.send(h, js, plain, nil, fd)
 	if fd >= 0 {
 		_ = unix.Close(fd)
 	}

@@ -92,6 +92,23 @@ func Weights(shares []float64, total int) ([]uint64, error) {
 	return out, nil
 }
 
+// ShareWeights are Weights, but whole shares whose sum is at most MaxWeight are taken as they are. total is the sum that others are rounded to.
+func ShareWeights(shares []float64, total int) ([]uint64, error) {
+	sum := 0.0
+	whole := make([]uint64, len(shares))
+	for i, s := range shares {
+		if !(s >= 1) || s != math.Trunc(s) || s > MaxWeight {
+			return Weights(shares, total)
+		}
+		sum += s
+		whole[i] = uint64(s)
+	}
+	if sum > MaxWeight || len(shares) == 0 {
+		return Weights(shares, total)
+	}
+	return whole, nil
+}
+
 // NewMix mixes sources with integer weights, which are divided by their common factor. All layouts have the same lanes and rows to give. The error is ErrMix.
 func NewMix(parts []*Layout, weights []uint64, end End) (*Mix, error) {
 	if len(parts) == 0 || len(parts) != len(weights) {

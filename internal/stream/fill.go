@@ -34,6 +34,8 @@ type filling struct {
 	plans  []columnPlan
 	valid  []bool
 
+	sources []uint16
+
 	mu      sync.Mutex
 	tasks   []task
 	next    int
@@ -434,7 +436,7 @@ const inlineBytes = 1 << 20
 
 // Read fills a slot with the rows given by their dense numbers, in that order, repeats allowed.
 func (s *Set) Read(ctx context.Context, rows []int64, slot Slot) (*Layout, error) {
-	return s.view().Read(ctx, rows, slot)
+	return s.View().Read(ctx, rows, slot)
 }
 
 // Read fills a slot with the rows given by their dense numbers, in that order, repeats allowed.

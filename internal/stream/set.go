@@ -36,7 +36,10 @@ const (
 const DefaultMemory = 256 << 20
 
 // Select names a column of the dataset, and what it is to be called (Name where As is empty).
-type Select struct{ As, Name string }
+type Select struct {
+	As   string `json:"as"`
+	Name string `json:"name"`
+}
 
 // SetOptions say what of a dataset is opened.
 type SetOptions struct {
@@ -82,8 +85,9 @@ type Set struct {
 	class   [][]atomic.Int32 // of each tensor column, by shard: see constants.go
 	values  *constantValues
 
-	selected  *query.Rows // nil where all rows are
-	digestSel string      // of the selection
+	selected  *query.Rows   // nil where all rows are
+	old       []*query.Rows // earlier selections, closed with the set
+	digestSel string        // of the selection
 }
 
 // OpenSet opens a release. latest.json is only a hint where to look; every document is checked against the digest
@@ -278,8 +282,10 @@ func (s *Set) selectColumns(sel []Select) error {
 func (s *Set) Close() error {
 	s.chunks.clear()
 	err := s.open.close()
-	if s.selected != nil {
-		err = errors.Join(err, s.selected.Close())
+	for _, r := range append(s.old, s.selected) {
+		if r != nil {
+			err = errors.Join(err, r.Close())
+		}
 	}
 	return err
 }
@@ -345,20 +351,33 @@ func (s *Set) Selected(shard int) []int64 {
 // SelectionDigest names the selected rows by what they are.
 func (s *Set) SelectionDigest() string { return s.digestSel }
 
+// table is the release as package query reads it.
+func (s *Set) table() query.Table {
+	return query.Table{Release: s.release, ID: s.id, Shards: s.shards, Open: func(ctx context.Context, p string) (query.File, error) {
+		return s.src.Open(ctx, p)
+	}}
+}
+
+// take makes rows the selection.
+func (s *Set) take(rows *query.Rows) {
+	if s.selected != nil && s.selected != rows {
+		s.old = append(s.old, s.selected)
+	}
+	s.selected = rows
+	for i, n := range rows.Counts() {
+		s.before[i+1] = s.before[i] + int64(n)
+	}
+	s.digestSel = rows.Digest()
+}
+
 // selectRows finds the selected rows.
 func (s *Set) selectRows(ctx context.Context) error {
 	if !s.opt.Selection.Empty() {
-		var err error
-		s.selected, err = query.Select(ctx, query.Table{Release: s.release, ID: s.id, Shards: s.shards, Open: func(ctx context.Context, p string) (query.File, error) {
-			return s.src.Open(ctx, p)
-		}}, s.opt.Selection, query.Options{Threads: s.opt.Threads, Cache: s.opt.Cache})
+		rows, err := query.Select(ctx, s.table(), s.opt.Selection, query.Options{Threads: s.opt.Threads, Cache: s.opt.Cache})
 		if err != nil {
 			return err
 		}
-		for i, n := range s.selected.Counts() {
-			s.before[i+1] = s.before[i] + int64(n)
-		}
-		s.digestSel = s.selected.Digest()
+		s.take(rows)
 		return nil
 	}
 	s.digestSel = order.SelectionDigest(s.Counts(), nil)

@@ -38,6 +38,8 @@ type StreamOptions struct {
 	DropLast bool          // leave out the step that would not be full
 	Rank     int
 	World    int // ranks; 0 is 1
+	// State is a checkpoint to go on from: it has to be of the same order, and its numbers take the place of Params, Shuffle, Seed, Epoch and Position.
+	State *State
 }
 
 // Batch is a filled slot. The slot is the caller's from here on; it goes back to its pool by the caller's hand.
@@ -50,6 +52,8 @@ type Batch struct {
 	// Valid is nil, or false for rows that stand there again only to make the batches of all ranks equally long. With
 	// one rank the last batch is short instead.
 	Valid []bool
+	// Sources numbers the source of every row of a mix; else nil.
+	Sources []uint16
 }
 
 // Stream reads batches ahead, in order, as far as its pool gives slots. Next is for one goroutine at a time.
@@ -82,7 +86,7 @@ const maxAhead = 1 << 10
 
 // Stream starts to read. Options that do not fit are reported by Next. The caller closes the stream.
 func (s *Set) Stream(ctx context.Context, opt StreamOptions, pool SlotPool) *Stream {
-	return s.view().Stream(ctx, opt, pool)
+	return s.View().Stream(ctx, opt, pool)
 }
 
 // Stream starts to read. Options that do not fit are reported by Next. The caller closes the stream.
@@ -103,18 +107,48 @@ func (v *View) Stream(ctx context.Context, opt StreamOptions, pool SlotPool) *St
 	return st
 }
 
+// sequence is the order that options ask for. Of a state it takes the numbers, once it is sure that nothing else differs.
+func (v *View) sequence(o *StreamOptions) (sequence, error) {
+	p := v.params(o.Shuffle, o.Seed)
+	switch {
+	case o.State != nil:
+		p = o.State.Params()
+		o.Epoch, o.Position = o.State.Epoch(), o.State.Position()
+	case o.Params != nil:
+		p = *o.Params
+	}
+	seq, err := v.seq(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if o.State != nil {
+		if err := o.State.Check(seq.State(o.Epoch, o.Position)); err != nil {
+			return nil, err
+		}
+	}
+	return seq, nil
+}
+
+// State is the checkpoint of a job that has taken all rows of an epoch up to a position.
+func (v *View) State(o StreamOptions) (State, error) {
+	seq, err := v.sequence(&o)
+	if err != nil {
+		return State{}, err
+	}
+	if o.Position > seq.Rows() {
+		return State{}, fmt.Errorf("%w: position %d of an epoch of %d rows", ErrOptions, o.Position, seq.Rows())
+	}
+	return seq.State(o.Epoch, o.Position), nil
+}
+
 func (st *Stream) deal() order.Deal {
 	return order.Deal{Rank: st.opt.Rank, World: st.opt.World, Batch: st.opt.Batch, DropLast: st.opt.DropLast}
 }
 
 func (st *Stream) prepare() error {
-	p := st.view.params(st.opt.Shuffle, st.opt.Seed)
-	if st.opt.Params != nil {
-		p = *st.opt.Params
-	}
 	var err error
-	if st.seq, err = st.view.seq(p); err != nil {
-		return fmt.Errorf("%w: %w", ErrOptions, err)
+	if st.seq, err = st.view.sequence(&st.opt); err != nil {
+		return err
 	}
 	if err := st.deal().Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
@@ -133,9 +167,6 @@ func (st *Stream) prepare() error {
 	}
 	return nil
 }
-
-// State is the checkpoint of a job that has taken all rows of an epoch up to a position. The stream's options have to fit (Next says whether).
-func (st *Stream) State(epoch, position uint64) State { return st.seq.State(epoch, position) }
 
 // plan decides which rows every batch holds and hands them to the crew, one slot at a time.
 func (st *Stream) plan() {
@@ -204,6 +235,13 @@ func (st *Stream) rowsOf(f *filling, walk func(dst [][]ref, position uint64), pl
 		}
 		walk(f.refs, places[i].Position)
 	}
+	f.sources = nil
+	if sd := &st.view.sides[0]; len(sd.sets) > 1 {
+		f.sources = make([]uint16, len(f.refs[0]))
+		for i, r := range f.refs[0] {
+			f.sources[i] = uint16(sd.number(r.shard))
+		}
+	}
 }
 
 func (st *Stream) filling() *filling {
@@ -269,7 +307,7 @@ func (st *Stream) Next(ctx context.Context) (*Batch, error) {
 		st.drop(f)
 		return nil, st.over(err)
 	}
-	b := &Batch{Slot: f.slot, Layout: f.layout, Epoch: f.epoch, Position: f.position, Last: f.last, Valid: f.valid}
+	b := &Batch{Slot: f.slot, Layout: f.layout, Epoch: f.epoch, Position: f.position, Last: f.last, Valid: f.valid, Sources: f.sources}
 	st.mu.Lock()
 	st.free = append(st.free, recycle{f.refs, f.plans})
 	st.mu.Unlock()

@@ -1,12 +1,17 @@
 package stream
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 
 	"astropile/internal/catalog"
 	"astropile/internal/order"
+	"astropile/internal/query"
 )
 
 // View is what streams read: the rows of one set, of several that are mixed, or of two that are matched. It may be used from any number of
@@ -25,6 +30,8 @@ type View struct {
 	seq     func(p order.Params) (sequence, error)
 	params  func(mode Mode, seed uint64) order.Params
 	place   func(row int64) []ref // the place on each side of a row by its dense number
+	weights []uint64              // of a mix
+	epoch   uint64                // positions of an epoch of a mix
 }
 
 // side is a run of sets whose shards are numbered through.
@@ -38,8 +45,13 @@ func (s *side) at(shard int) (*Set, int) {
 	if len(s.sets) == 1 {
 		return s.sets[0], shard
 	}
-	i := sort.Search(len(s.first), func(i int) bool { return s.first[i] > shard }) - 1
+	i := s.number(shard)
 	return s.sets[i], shard - s.first[i]
+}
+
+// number is which set a shard is of.
+func (s *side) number(shard int) int {
+	return sort.Search(len(s.first), func(i int) bool { return s.first[i] > shard }) - 1
 }
 
 // sequence says which row stands at a position of an epoch.
@@ -52,8 +64,8 @@ type sequence interface {
 	State(epoch, position uint64) State
 }
 
-// view is a set by itself.
-func (s *Set) view() *View {
+// View is the set by itself.
+func (s *Set) View() *View {
 	v := &View{sides: []side{{sets: []*Set{s}, first: []int{0}}}, columns: s.columns, values: s.values, threads: s.opt.Threads, rows: s.Rows()}
 	v.on, v.local = make([]int, len(s.columns)), make([]int, len(s.columns))
 	for k := range s.columns {
@@ -168,6 +180,11 @@ func Mix(sources []Source, end order.End) (*View, error) {
 		m.mix, err = order.NewMix(parts, m.weights, end)
 		return m, err
 	}
+	seq, err := v.seq(first.Params(Blocks, 0))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
+	}
+	v.epoch, v.weights = seq.Rows(), seq.(*mixed).mix.Weights()
 	v.place = func(row int64) []ref {
 		for i, s := range sd.sets {
 			if row < s.Rows() {
@@ -279,6 +296,45 @@ func Pair(a, b *Set, partner []int64, key string) (*View, error) {
 	return v, nil
 }
 
+// Matched makes a view of the objects of a that have one of b within radius degrees: each with the nearest. Their positions are read from
+// both releases; the selection of a shrinks to what is matched. The error is ErrSelect or that of package query.
+func Matched(ctx context.Context, a, b *Set, radius float64, cache string) (*View, error) {
+	opt := query.Options{Threads: max(a.opt.Threads, b.opt.Threads), Cache: cache}
+	raA, decA, err := query.Positions(ctx, a.table(), a.selected, opt)
+	if err != nil {
+		return nil, err
+	}
+	raB, decB, err := query.Positions(ctx, b.table(), b.selected, opt)
+	if err != nil {
+		return nil, err
+	}
+	nearest, err := query.Match(ctx, raA, decA, raB, decB, radius, opt.Threads)
+	if err != nil {
+		return nil, err
+	}
+	partner := make([]int64, 0, len(nearest))
+	h := sha256.New()
+	fmt.Fprintf(h, "match1 %s %s %s %s", a.digestSel, b.id, b.digestSel, strconv.FormatFloat(radius, 'g', -1, 64))
+	for _, k := range nearest {
+		if k >= 0 {
+			partner = append(partner, k)
+		}
+	}
+	rows := a.selected
+	if rows == nil {
+		if rows, err = query.Select(ctx, a.table(), query.Selection{}, query.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	kept, err := rows.Keep(func(x uint64) bool { return nearest[x] >= 0 })
+	if err != nil {
+		return nil, err
+	}
+	a.take(kept)
+	fmt.Fprintf(h, " %s", a.digestSel)
+	return Pair(a, b, partner, hex.EncodeToString(h.Sum(nil)))
+}
+
 // paired is the order of matched rows: that of the first side.
 type paired struct {
 	plain
@@ -306,3 +362,14 @@ func (v *View) Columns() []catalog.Column { return slices.Clone(v.columns) }
 
 // Rows is the number of different rows; dense row numbers go from 0 to Rows-1.
 func (v *View) Rows() int64 { return v.rows }
+
+// EpochRows is the number of positions of an epoch, which a mix has more or fewer of than rows.
+func (v *View) EpochRows() uint64 {
+	if v.epoch == 0 {
+		return uint64(v.rows)
+	}
+	return v.epoch
+}
+
+// Weights are those of a mix, without their common factor; else nil.
+func (v *View) Weights() []uint64 { return slices.Clone(v.weights) }

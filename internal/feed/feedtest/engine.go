@@ -61,9 +61,10 @@ type Engine struct {
 
 // Open is a feed.Opener: the root is a Config in JSON.
 func Open(die func()) feed.Opener {
-	return func(_ context.Context, root string, opt stream.SetOptions) (feed.Engine, error) {
+	return func(_ context.Context, q feed.Request) (feed.Engine, error) {
+		opt := q.Sources[0]
 		e := &Engine{Die: die}
-		if err := json.Unmarshal([]byte(root), &e.Config); err != nil {
+		if err := json.Unmarshal([]byte(opt.Root), &e.Config); err != nil {
 			return nil, fmt.Errorf("feedtest: the root is no configuration: %w", err)
 		}
 		e.Shards, e.PageRows = max(e.Shards, 1), max(e.PageRows, 1)
@@ -93,7 +94,8 @@ func Open(die func()) feed.Opener {
 
 // Describe describes the dataset as release 2 of 2.
 func (e *Engine) Describe() *feed.Description {
-	return &feed.Description{Name: "made-up", Root: "/", Columns: e.cols, Rows: e.Rows, Bytes: e.Rows * 100, Release: 2, ID: "b",
+	return &feed.Description{Name: "made-up", Root: "/", Columns: e.cols, Rows: e.Rows, Epoch: uint64(e.Rows), Bytes: e.Rows * 100, Release: 2, ID: "b",
+		Sources:  []feed.SourceInfo{{Root: "/", Name: "made-up", Release: 2, ID: "b", Rows: e.Rows}},
 		Releases: []stream.ReleaseInfo{{Number: 1, ID: "a", Rows: e.Rows / 2}, {Number: 2, ID: "b", Rows: e.Rows}}}
 }
 
@@ -105,6 +107,14 @@ func (e *Engine) ShardRows() []int64 {
 	}
 	out[e.Shards-1] += e.Rows % int64(e.Shards)
 	return out
+}
+
+// Chosen says that every row is selected.
+func (e *Engine) Chosen(int) ([]int64, error) { return nil, nil }
+
+// State has none.
+func (e *Engine) State(stream.StreamOptions) (stream.State, error) {
+	return stream.State{}, errors.New("feedtest: no checkpoints")
 }
 
 // Close does nothing.

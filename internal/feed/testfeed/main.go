@@ -12,7 +12,6 @@ import (
 
 	"astropile/internal/feed"
 	"astropile/internal/feed/feedtest"
-	"astropile/internal/stream"
 )
 
 func main() {
@@ -47,11 +46,11 @@ func run(fd int) error {
 		os.Exit(7)
 	}
 	open := feedtest.Open(die)
-	either := func(ctx context.Context, root string, opt stream.SetOptions) (feed.Engine, error) {
-		if strings.HasPrefix(root, "{") {
-			return open(ctx, root, opt)
+	either := func(ctx context.Context, q feed.Request) (feed.Engine, error) {
+		if len(q.Sources) > 0 && strings.HasPrefix(q.Sources[0].Root, "{") {
+			return open(ctx, q)
 		}
-		return feed.OpenLocal(ctx, root, opt)
+		return feed.OpenLocal(ctx, q)
 	}
 	return feed.Serve(context.Background(), conn, feed.Options{Open: either, Own: true, Resources: feed.Resources{Threads: 2, Memory: 256 << 20, Ranks: 1}})
 }
