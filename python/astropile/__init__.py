@@ -6,7 +6,7 @@
 """
 
 from ._batch import Batch
-from ._dataset import Dataset
+from ._dataset import Dataset, match, mix
 from ._dataset import open_dataset as open  # noqa: A004
 from ._errors import (
     AstropileError,
@@ -15,12 +15,16 @@ from ._errors import (
     FeedError,
     MemoryBudgetError,
     MissingError,
+    MissingIdsError,
     NotMappedError,
+    QueryError,
+    StateError,
 )
 from ._iterate import Batches, BatchIterator
 from ._memmap import Memmap
 from ._ragged import Ragged, RaggedStruct
 from ._schema import Field, Release, Schema
+from ._select import box, column, cone, healpix, polygon
 
 __version__ = "0.1.0"
 
@@ -37,10 +41,20 @@ __all__ = [
     "Memmap",
     "MemoryBudgetError",
     "MissingError",
+    "MissingIdsError",
     "NotMappedError",
+    "QueryError",
     "Ragged",
     "RaggedStruct",
     "Release",
     "Schema",
+    "StateError",
+    "box",
+    "column",
+    "cone",
+    "healpix",
+    "match",
+    "mix",
     "open",
+    "polygon",
 ]

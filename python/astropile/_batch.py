@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ._errors import need
 from ._ragged import Ragged, RaggedStruct
@@ -17,10 +18,12 @@ class Batch(Mapping[str, Any]):
     The arrays are views of memory that is filled anew only when none of them, nor anything made from them, is left.
     They may be written to, but for constant columns. ``epoch`` and ``position`` (rows of the epoch up to and including
     this batch) say where a stream stands after it, ``last`` that the epoch is over; all are 0 for rows read by number.
-    A batch pickles, as copies of its arrays.
+    ``valid`` is None, or bool [rows]: False where a row stands there again only to make the batches of all ranks equally
+    long. ``source`` is None, or uint16 [rows]: which dataset of a mix each row is of. A batch pickles, as copies of its
+    arrays.
     """
 
-    __slots__ = ("_lazy", "_names", "_values", "epoch", "last", "position", "rows")
+    __slots__ = ("_lazy", "_names", "_values", "epoch", "last", "position", "rows", "source", "valid")
 
     def __init__(
         self,
@@ -38,6 +41,8 @@ class Batch(Mapping[str, Any]):
         self.epoch = epoch
         self.position = position
         self.last = False
+        self.valid: npt.NDArray[np.bool_] | None = None
+        self.source: npt.NDArray[np.uint16] | None = None
 
     def __getitem__(self, name: str) -> Any:
         try:
@@ -61,7 +66,7 @@ class Batch(Mapping[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         # Memory that is lent cannot leave the process: what is unpickled owns copies.
         values = tuple(_constant(self[name]) for name in self._names)
-        return _unpickled, (self._names, values, self.rows, self.epoch, self.position, self.last)
+        return _unpickled, (self._names, values, self.rows, self.epoch, self.position, self.last, self.valid, self.source)
 
     def row(self, i: int) -> dict[str, Any]:
         """One row: numpy scalars, arrays, str, a dict of arrays for a struct; None where null."""

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import collections
+import json
 import logging
 import operator
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _forks
 from ._batch import Batch
-from ._errors import DataError, FeedDiedError, FeedError
+from ._errors import DataError, FeedDiedError, FeedError, StateError
 from ._iterate import Batches
 from ._memmap import Memmap, PageTable
-from ._process import Feed, Spec
-from ._protocol import MAP, READ, SHARD_ROWS, SHARDS, TABLE
+from ._process import Feed, Source, Spec
+from ._protocol import CHOSEN, MAP, READ, ROWS, SHARD_ROWS, SHARDS, STATE, STATE_IS, TABLE
+from ._ranks import Rank, find_rank
 from ._schema import Field, Release, Schema
+from ._select import Region, columns_json, selection
 from ._session import Reply, Session
+
+if TYPE_CHECKING:
+    from ._torch import TorchBatches, TorchRows
 
 log = logging.getLogger("astropile")
 
@@ -48,18 +55,24 @@ class Dataset:
         self._closed = False
         self._shards: list[int] | None = None
         self._feed: Feed | None = Feed(spec)
-        about = self._feed.about
-        self._spec = spec.pinned(about["release"])
+        self._describe(spec, self._feed.about)
+        _forks.register(self)
+
+    def _describe(self, spec: Spec, about: dict[str, Any]) -> None:
+        self._sources: list[dict[str, Any]] = about["sources"]
+        self._spec = spec.pinned([(x["release"], x["id"]) for x in self._sources])
         self.root: str = about["root"]
-        self.name: str = about["name"]
+        self.name: str = " + ".join(x["name"] for x in self._sources)
         self._rows: int = about["rows"]
+        self._epoch_rows: int = about["epoch"]
         self.schema = Schema(tuple(Field.from_json(c) for c in about["columns"]))
         self.releases: tuple[Release, ...] = tuple(Release(**r) for r in about["releases"] or ())
         self.release: int = about["release"]
         self.release_id: str = about["id"]
+        self.weights: tuple[int, ...] = tuple(about["weights"] or ())
         self.threads: int = about["threads"]
         self.memory: int = about["memory"]
-        _forks.register(self)
+        self._shards = None
 
     def __len__(self) -> int:
         return self._rows
@@ -98,15 +111,21 @@ class Dataset:
         seed: int = 0,
         epoch: int = 0,
         position: int = 0,
+        epochs: int | None = 1,
         drop_last: bool = False,
+        rank: int | Literal["auto"] | None = None,
+        world_size: int | None = None,
         progress: bool = False,
     ) -> Batches:
         """The rows of one epoch in batches of ``batch_size``; every ``iter()`` of the result gives the same.
 
         ``shuffle=True`` mixes blocks of about 1 MiB and rows inside windows ("blocks"); "rows" is uniform; both depend on
         ``seed`` and ``epoch`` alone. ``position`` skips the rows before it (``Batch.position`` says where a stream
-        stands). ``drop_last`` leaves out a last batch that is not full. ``progress`` shows a bar (needs tqdm). A
-        ``batch_size`` beyond the number of rows gives them all in one batch.
+        stands). ``epochs`` of them follow each other; None is endless. ``drop_last`` leaves out a last batch that is not full.
+
+        ``rank`` of ``world_size`` takes its part of each step: ``batch_size`` rows, and the same number of batches as
+        the others, for which the last batch of an epoch may be filled up (``Batch.valid``). ``rank="auto"`` takes both from
+        torch.distributed, or the variables of torchrun, SLURM or MPI. ``progress`` shows a bar (needs tqdm).
         """
         batch_size = _whole("batch_size", batch_size)
         seed, epoch, position = _whole("seed", seed), _whole("epoch", epoch), _whole("position", position)
@@ -116,9 +135,9 @@ class Dataset:
             mode = SHUFFLES[shuffle]
         except (KeyError, TypeError):
             raise ValueError(f"shuffle={shuffle!r}; give True, False, 'blocks' or 'rows'") from None
-        if not 0 <= position <= self._rows or epoch < 0 or not 0 <= seed < 1 << 64:
+        if not 0 <= position <= self._epoch_rows or epoch < 0 or not 0 <= seed < 1 << 64:
             raise ValueError(
-                f"position={position} (0 to {self._rows}), epoch={epoch} (from 0), seed={seed} (0 to 2**64 - 1)"
+                f"position={position} (0 to {self._epoch_rows}), epoch={epoch} (from 0), seed={seed} (0 to 2**64 - 1)"
             )
         ask = {
             # One row more than there are: still too large for drop_last, and a number that any feed can hold.
@@ -127,10 +146,24 @@ class Dataset:
             "seed": seed,
             "epoch": epoch,
             "position": position,
-            "epochs": 1,
+            "epochs": 0 if epochs is None else _positive("epochs", epochs),
             "drop_last": bool(drop_last),
+            "rank": at.rank,
+            "world": at.world_size,
         }
         return Batches(self, ask, progress)
+
+    def torch(self, batch_size: int, **options: Any) -> TorchBatches:
+        """The batches as a torch ``IterableDataset`` with checkpoints; see ``astropile._torch.TorchBatches``."""
+        from ._torch import make_batches
+
+        return make_batches(self, batch_size, **options)
+
+    def torch_rows(self, **options: Any) -> TorchRows:
+        """The rows as a map-style torch ``Dataset``, which reads a batch of rows at once; see ``TorchRows``."""
+        from ._torch import make_rows
+
+        return make_rows(self, **options)
 
     def memmap(self, column: str) -> Memmap:
         """The rows of a column as views of the shards' own pages.
@@ -250,6 +283,42 @@ class Dataset:
             self._shards = np.frombuffer(got.body, "<i8").tolist()
         return self._shards
 
+    def _chosen(self, shard: int) -> npt.NDArray[np.int64] | None:
+        """The selected rows of a shard, or None where all are."""
+        if self._spec.sources[0].selection == "{}":
+            return None
+        got = self._ask(CHOSEN, {"shard": shard})
+        if not isinstance(got, Reply) or got.head.type != ROWS:
+            raise FeedError("no rows in the feed's answer")
+        return np.frombuffer(got.body, "<i8") if got.body else None
+
+    def _state(self, ask: dict[str, Any]) -> dict[str, Any]:
+        """The checkpoint of a stream where ``ask`` says that it stands."""
+        got = self._ask(STATE, ask)
+        if not isinstance(got, Reply) or got.head.type != STATE_IS:
+            raise FeedError("no state in the feed's answer")
+        return dict(json.loads(got.body))
+
+    def _reopen(self, state: Mapping[str, Any]) -> None:
+        """Makes the release of a state the one that is open: a state pins its own."""
+        try:
+            wanted = [(int(x["release"]), str(x["release_id"])) for x in state.get("sources", [state])]
+        except (KeyError, TypeError, ValueError) as e:
+            raise StateError("this is no state of a stream: it names no release") from e
+        with self._lock:
+            if wanted == [(s.release, s.release_id) for s in self._spec.sources]:
+                return
+            if len(wanted) != len(self._spec.sources):
+                raise StateError(f"the state is of {len(wanted)} datasets, this is of {len(self._spec.sources)}")
+            spec = self._spec.pinned(wanted)
+            try:
+                feed = Feed(spec)
+            except DataError as e:
+                raise StateError(f"the state is of another release or dataset: {e}") from e
+            self._drop_feed()
+            self._feed = feed
+            self._describe(spec, feed.about)
+
     def _page_table(self, column: str, shard: int) -> PageTable:
         """Where the values of a column stand in a shard's file."""
         got = self._ask(MAP, {"column": column, "shard": shard})
@@ -268,32 +337,38 @@ class Dataset:
 
 def open_dataset(
     root: str | os.PathLike[str],
-    columns: Sequence[str] | Mapping[str, str] | None = None,
+    columns: Sequence[str] | Mapping[str, Any] | None = None,
     *,
     release: int | None = None,
+    where: str | None = None,
+    region: Region | None = None,
+    ids: Iterable[Any] | None = None,
+    split: str | None = None,
+    splits: Mapping[str, float] | None = None,
+    sample: float | None = None,
+    key: int = 0,
+    limit: int | None = None,
     threads: int | None = None,
     memory: int | str | None = None,
     strings: Literal["numpy", "arrow"] = "numpy",
 ) -> Dataset:
     """Opens the dataset in the folder ``root``.
 
-    ``columns`` names the columns to read, in order, or maps new names to stored ones (``{"flux": "image_array"}``); all
-    by default. ``release`` opens an older state. ``threads`` (for reading) and ``memory`` (bytes, or a text such as
-    "512MiB"; for slots and decoding) have defaults that fit cgroup, CPU affinity and the ranks on this machine.
-    ``strings="arrow"`` gives text as pyarrow arrays.
+    ``columns`` names the columns to read, in order, or maps new names to stored ones (``{"flux": "image_array"}``), or to
+    ``astropile.column(...)``, which changes them on the way; all by default. ``release`` opens an older state.
 
-    Raises MissingError (no dataset there), DataError (no such column or release, damaged), MemoryBudgetError,
-    BinaryNotFoundError, FeedError.
+    Rows are chosen by all of these that are given: ``where`` is a predicate over scalar columns ("z < 0.5 and mag_r < 19";
+    docs/python.md), ``region`` is ``astropile.cone``, ``box``, ``polygon`` or ``healpix``, ``ids`` lists ids (any that is
+    missing is an error that names it), ``split`` is a published split, or without a column ``split`` a share of ``splits``
+    (train 0.8, val 0.1, test 0.1) drawn for each id by ``key``; ``sample`` keeps a share of the rows, drawn likewise;
+    ``limit`` the first so many of what is left.
+
+    ``threads`` (for reading) and ``memory`` (bytes, or a text such as "512MiB"; for slots and decoding) have defaults that
+    fit cgroup, CPU affinity and the ranks on this machine. ``strings="arrow"`` gives text as pyarrow arrays.
+
+    Raises MissingError (no dataset there), DataError (no such column or release, damaged), QueryError, MissingIdsError,
+    MemoryBudgetError, BinaryNotFoundError, FeedError.
     """
-    pairs: tuple[tuple[str, str], ...] | None = None
-    if isinstance(columns, str):
-        raise TypeError(f"columns={columns!r}; give a list of names, or a dict of new name to name")
-    if isinstance(columns, Mapping):
-        pairs = tuple((str(a), str(b)) for a, b in columns.items())
-    elif columns is not None:
-        pairs = tuple((str(c), str(c)) for c in columns)
-    if pairs is not None and not pairs:
-        raise ValueError("columns is empty; leave it out to read all")
     if strings not in ("numpy", "arrow"):
         raise ValueError(f"strings={strings!r}; give 'numpy' or 'arrow'")
     if strings == "arrow":
@@ -305,16 +380,75 @@ def open_dataset(
             raise need("pyarrow", "arrow", 'strings="arrow"') from e
     if release is not None and (release := _whole("release", release)) < 1:
         raise DataError(f"release={release}; releases count from 1")
-    spec = Spec(
+    source = Source(
         root=os.fspath(root),
-        columns=pairs,
+        columns=columns_json(columns),
         release=release or 0,
+        selection=selection(
+            where=where, region=region, ids=ids, split=split, splits=splits, sample=sample, key=key, limit=limit
+        ),
+    )
+    return Dataset(_spec((source,), threads, memory), strings)
+
+
+def _spec(sources: tuple[Source, ...], threads: int | None, memory: int | str | None, **more: Any) -> Spec:
+    return Spec(
+        sources=sources,
         threads=_positive("threads", threads),
         memory=parse_bytes(memory),
         slots=0,
         transport=os.environ.get("ASTROPILE_TRANSPORT", "auto"),
+        **more,
     )
-    return Dataset(spec, strings)
+
+
+def mix(
+    datasets: Mapping[Dataset, float] | Sequence[tuple[Dataset, float]],
+    *,
+    stop: Literal["never", "first"] = "never",
+    threads: int | None = None,
+    memory: int | str | None = None,
+) -> Dataset:
+    """Several datasets as one, whose batches hold their rows in proportion to the shares.
+
+    The datasets have the same columns, by the names they are opened under. Shares are rounded to whole weights, kept in
+    ``.weights``; whole shares are taken as they are. A source that ends begins its next epoch, for ever (``stop="never"``);
+    with ``stop="first"`` an epoch ends before any source would repeat. ``Batch.source`` says where each row is from.
+    """
+    pairs = list(datasets.items() if isinstance(datasets, Mapping) else datasets)
+    if stop not in ("never", "first"):
+        raise ValueError(f"stop={stop!r}; give 'never' or 'first'")
+    if not pairs:
+        raise ValueError("a mix of no datasets")
+    sources = tuple(replace(_one(d, "mix"), share=float(share)) for d, share in pairs)
+    mixed = Dataset(_spec(sources, threads, memory, end=stop), pairs[0][0]._strings)
+    log.info("mix of %s with weights %s", mixed.name, mixed.weights)
+    return mixed
+
+
+def match(
+    a: Dataset,
+    b: Dataset,
+    radius: float = 1.0,
+    *,
+    threads: int | None = None,
+    memory: int | str | None = None,
+) -> Dataset:
+    """The objects of ``a`` that have one of ``b`` within ``radius`` arcsec, each with the nearest: one record with the
+    columns of both, which need different names (``columns={"desi_z": "z"}``). Correct at pixel borders and at the poles.
+    """
+    if not 0 < radius <= 180 * 3600:
+        raise ValueError(f"radius={radius}; give arcseconds, more than 0")
+    sources = (_one(a, "match"), _one(b, "match"))
+    return Dataset(_spec(sources, threads, memory, radius=float(radius)), a._strings)
+
+
+def _one(d: Dataset, what: str) -> Source:
+    if not isinstance(d, Dataset):
+        raise TypeError(f"{what} takes open datasets, not {type(d).__name__}")
+    if len(d._spec.sources) != 1:
+        raise TypeError(f"{what} takes datasets, and {d!r} is made of several")
+    return d._spec.sources[0]
 
 
 def _whole(name: str, value: Any) -> int:

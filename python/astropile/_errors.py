@@ -23,6 +23,20 @@ class DataError(AstropileError, ValueError):
     """The dataset cannot be read as asked: an unknown column or release, or damaged bytes."""
 
 
+class QueryError(DataError):
+    """A selection, mix or match that does not make sense: it says what, and where in a predicate."""
+
+
+class MissingIdsError(DataError, KeyError):
+    """Ids were asked for that the release does not have; they are named."""
+
+    __str__ = Exception.__str__
+
+
+class StateError(DataError):
+    """A checkpoint that is damaged, or of another release, selection or seed: it says what differs."""
+
+
 class MemoryBudgetError(AstropileError, MemoryError):
     """A batch does not fit ``memory=``."""
 
@@ -39,8 +53,11 @@ def from_wire(kind: str, text: str) -> AstropileError:
     """The exception for an error that the feed reports."""
     kinds: dict[str, type[AstropileError]] = {
         "memory": MemoryBudgetError,
+        "ids": MissingIdsError,
         "missing": MissingError,
         "protocol": FeedError,
+        "query": QueryError,
+        "state": StateError,
         "unmapped": NotMappedError,
     }
     return kinds.get(kind, DataError)(text)

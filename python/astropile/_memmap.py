@@ -165,11 +165,14 @@ class Memmap:
         rows = self._starts[s + 1] - start
         if table.constant is not None:
             return (start, start + rows, array("q", bytes(8 * rows)), table.constant)
+        chosen = self._dataset._chosen(s)
         counts = np.diff(first)
         at = (
             np.repeat(offsets - first[:-1] * self._row_bytes, counts)
-            + np.arange(rows, dtype=np.int64) * self._row_bytes
+            + np.arange(int(first[-1]), dtype=np.int64) * self._row_bytes
         )
+        if chosen is not None:
+            at = at[chosen]
         try:
             with open(full, "rb") as f:
                 size = os.fstat(f.fileno()).st_size

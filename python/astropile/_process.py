@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
@@ -18,20 +19,66 @@ from ._protocol import ATTACH, ERROR, HEADER, OPEN, OPENED, VERSION, Header, req
 
 
 @dataclass(frozen=True)
+class Source:
+    """One dataset of what a feed is asked to open."""
+
+    root: str
+    columns: tuple[str, ...] | None = None  # each a JSON object: "as", "name", and how it is changed on the way
+    release: int = 0  # 0 is the latest
+    release_id: str = ""  # where it is known
+    selection: str = "{}"  # JSON: which rows
+    share: float = 0.0  # of a mix
+
+    def json(self) -> dict[str, Any]:
+        """The source as the feed reads it."""
+        return {
+            "root": self.root,
+            "columns": None if self.columns is None else [json.loads(c) for c in self.columns],
+            "release": self.release,
+            "release_id": self.release_id,
+            "selection": json.loads(self.selection),
+            "share": self.share,
+        }
+
+
+@dataclass(frozen=True)
 class Spec:
     """What a feed is asked to open."""
 
-    root: str
-    columns: tuple[tuple[str, str], ...] | None  # pairs of new name and name
-    release: int  # 0 is the latest
+    sources: tuple[Source, ...]
     threads: int  # 0 is the feed's default
     memory: int  # bytes; 0 is the feed's default
     slots: int  # 0 is the feed's default
     transport: str  # "auto" but in tests
+    end: str = ""  # of a mix: never, first
+    radius: float = 0.0  # of a match, arcsec
 
-    def pinned(self, release: int) -> Spec:
-        """The same, but of a certain release: what a restarted feed or another process must open."""
-        return replace(self, release=release)
+    @property
+    def root(self) -> str:
+        """The folders, for messages."""
+        return ", ".join(s.root for s in self.sources)
+
+    def pinned(self, releases: Sequence[tuple[int, str]]) -> Spec:
+        """The same, but of certain releases (number and id): what a restarted feed or another process must open."""
+        return replace(
+            self,
+            sources=tuple(
+                replace(s, release=n, release_id=i) for s, (n, i) in zip(self.sources, releases, strict=True)
+            ),
+        )
+
+    def json(self) -> dict[str, Any]:
+        """The spec as the feed reads it."""
+        return {
+            "version": VERSION,
+            "sources": [s.json() for s in self.sources],
+            "mix": {"end": self.end} if self.end else None,
+            "match": {"radius": self.radius} if self.radius else None,
+            "threads": self.threads,
+            "memory": self.memory,
+            "slots": self.slots,
+            "transport": self.transport,
+        }
 
 
 def receive_exactly(sock: socket.socket, n: int) -> bytearray:
@@ -89,18 +136,8 @@ class Feed:
             raise
 
     def _open(self, spec: Spec) -> dict[str, Any]:
-        ask = {
-            "version": VERSION,
-            "root": spec.root,
-            "columns": spec.columns,
-            "release": spec.release,
-            "threads": spec.threads,
-            "memory": spec.memory,
-            "slots": spec.slots,
-            "transport": spec.transport,
-        }
         try:
-            self._control.sendall(request(OPEN, js=ask))
+            self._control.sendall(request(OPEN, js=spec.json()))
             head = Header._make(HEADER.unpack(receive_exactly(self._control, HEADER.size)))
             body = json.loads(receive_exactly(self._control, head.body))
         except (OSError, FeedDiedError) as e:

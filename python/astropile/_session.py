@@ -30,6 +30,8 @@ from ._protocol import (
     FLAG_INLINE,
     FLAG_LAST,
     FLAG_SLOTS_SHIFT,
+    FLAG_SOURCE,
+    FLAG_VALID,
     HEADER,
     STOP,
     Header,
@@ -160,8 +162,8 @@ class Session:
         return self._batch(head, body, fd, head.seq == seq)
 
     def _batch(self, head: Header, body: bytearray, fd: int, wanted: bool) -> Batch | None:
-        if body:
-            self._plan = Plan(bytes(body), self.strings)
+        if head.json:
+            self._plan = Plan(bytes(body[: head.json]), self.strings)
         plan = self._plan
         if plan is None:
             raise FeedError("the feed sent a batch without a layout")
@@ -196,6 +198,12 @@ class Session:
         values, lazy = plan.build(base)
         batch = Batch(plan.names, values, lazy, head.rows, head.epoch, head.position)
         batch.last = bool(head.flags & FLAG_LAST)
+        at = head.json
+        if head.flags & FLAG_VALID:
+            batch.valid = np.frombuffer(body, np.bool_, head.rows, at)
+            at += head.rows
+        if head.flags & FLAG_SOURCE:
+            batch.source = np.frombuffer(body, "<u2", head.rows, at)
         return batch
 
     def _forget(self, slot: int) -> None:

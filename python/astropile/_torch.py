@@ -1,0 +1,244 @@
+"""Datasets for torch: batches as an IterableDataset with checkpoints, rows as a map-style Dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._batch import Batch
+from ._errors import StateError, need
+from ._iterate import Batches
+from ._ragged import Ragged, RaggedStruct
+from ._ranks import find_rank
+from ._state import moved, place
+
+try:
+    import torch
+    from torch.utils.data import Dataset as _MapStyle
+    from torch.utils.data import IterableDataset, get_worker_info
+except ImportError as e:
+    raise need("torch", "torch", "Dataset.torch()") from e
+
+if TYPE_CHECKING:
+    from ._dataset import Dataset
+
+# Workers of a DataLoader that an epoch counter tells apart.
+MAX_WORKERS = 512
+
+
+class TorchBatch(dict[str, Any]):
+    """Columns of some rows by name, as tensors [rows, ...].
+
+    At ``num_workers=0`` tensors are views of the batch's memory, which is filled anew only when none of them is left. A
+    ragged column is a dict of ``values`` and ``offsets`` (int64 [rows + 1]), a struct a dict of its members' values and
+    their ``offsets``, text a list of str. ``mask`` holds, for columns with nulls in this batch, where a value stands;
+    ``valid`` is None, or False where a row only fills the batch up. ``state`` is the checkpoint after this batch.
+    """
+
+    mask: dict[str, torch.Tensor]
+    valid: torch.Tensor | None
+    source: torch.Tensor | None
+    epoch: int
+    position: int
+    rows: int
+    state: dict[str, Any]
+
+    def to(self, device: Any, non_blocking: bool = False) -> TorchBatch:
+        """A copy on a device; text stays. The batch's own memory is free for the next one once it is dropped.
+
+        A copy to a GPU that does not block goes through memory that torch has pinned and watches: the GPU may read it after
+        this batch is gone.
+        """
+        device = torch.device(device)
+
+        def move(v: Any) -> Any:
+            if isinstance(v, torch.Tensor):
+                if non_blocking and device.type == "cuda" and v.device.type == "cpu":
+                    return v.pin_memory().to(device, non_blocking=True)
+                return v.to(device, copy=True)
+            if isinstance(v, dict):
+                return {k: move(x) for k, x in v.items()}
+            return v
+
+        out = TorchBatch({k: move(v) for k, v in self.items()})
+        out.__dict__.update({k: move(v) if k != "state" else v for k, v in self.__dict__.items()})
+        return out
+
+
+def tensors(batch: Batch) -> TorchBatch:
+    """The columns of a batch as tensors that share its memory."""
+    out = TorchBatch()
+    out.mask = {}
+    for name in batch:
+        v = batch[name]
+        if isinstance(v, np.ma.MaskedArray):
+            out.mask[name] = torch.from_numpy(~np.ma.getmaskarray(v))
+        out[name] = _column(v)
+    out.valid = None if batch.valid is None else torch.from_numpy(batch.valid.copy())
+    out.source = None if batch.source is None else torch.from_numpy(batch.source.astype(np.int64))
+    out.epoch, out.position, out.rows = batch.epoch, batch.position, batch.rows
+    return out
+
+
+def _column(v: Any) -> Any:
+    if isinstance(v, RaggedStruct):
+        return {**{k: _column(v[k].values) for k in v}, "offsets": _tensor(v.offsets)}
+    if isinstance(v, Ragged):
+        return {"values": _column(v.values), "offsets": _tensor(v.offsets)}
+    if not isinstance(v, np.ndarray):
+        return v.to_pylist()
+    return v.tolist() if v.dtype == object else _tensor(np.ma.getdata(v))
+
+
+def _tensor(a: Any) -> torch.Tensor:
+    # torch cannot mark a tensor read-only, and refuses strides of 0 in some operations.
+    return torch.from_numpy(a if a.flags.writeable and 0 not in a.strides else a.copy())
+
+
+class TorchBatches(IterableDataset):  # type: ignore[type-arg]
+    """Batches for ``DataLoader(ds.torch(256), batch_size=None, num_workers=0)``, or for a loop of its own.
+
+    Every ``iter()`` is the next epoch, also after an early break; ``set_epoch`` sets it. With workers, worker w of W takes
+    every W-th step, so that a DataLoader gives the same batches in the same order whatever their number.
+    ``state_dict``/``load_state_dict`` work at ``num_workers=0`` and with torchdata's StatefulDataLoader; with the workers of a
+    plain DataLoader the state is that of the last batch, ``batch.state``.
+    """
+
+    def __init__(self, dataset: Dataset, options: dict[str, Any]) -> None:
+        super().__init__()
+        self._dataset = dataset
+        self._options = options
+        # Epochs begun, by number of workers and worker: workers are made anew each epoch, and see what their forerunners
+        # wrote. [0, 0] is the epoch that these add to.
+        self._begun = torch.zeros((MAX_WORKERS + 1, MAX_WORKERS), dtype=torch.int64).share_memory_()
+        self._resume: dict[str, Any] | None = None
+        self._at: dict[str, Any] | None = None
+
+    def _batches(self, **more: Any) -> Batches:
+        return self._dataset.batches(**{**self._options, **more})
+
+    def __len__(self) -> int:
+        return len(self._batches())
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next ``iter()`` is this epoch, from its beginning."""
+        if epoch < 0:
+            raise ValueError(f"epoch={epoch}; epochs count from 0")
+        self._begun.zero_()
+        self._begun[0, 0] = epoch
+        self._resume = None
+
+    def _next_epoch(self, worker: int, workers: int) -> int:
+        if workers > MAX_WORKERS:
+            raise ValueError(f"{workers} workers, at most {MAX_WORKERS}")
+        others = [int(self._begun[w].max()) for w in range(1, MAX_WORKERS + 1) if w != workers]
+        epoch = int(self._begun[0, 0]) + sum(others) + int(self._begun[workers, worker])
+        self._begun[workers, worker] += 1
+        return epoch
+
+    def __iter__(self) -> Iterator[TorchBatch]:
+        info = get_worker_info()
+        worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
+        epoch = self._next_epoch(worker, workers)
+        batches = self._batches(epoch=epoch)
+        ask = batches._ask
+        ask["first"], ask["every"] = worker, workers
+        resume = self._resume
+        if resume is not None and place(resume)[0] == epoch:
+            # A worker's own state is after its last step, and the others' steps follow before its next.
+            own = resume.get("worker"), resume.get("workers")
+            state = {k: v for k, v in resume.items() if k not in ("worker", "workers")}
+            if own == (worker, workers):
+                ask["first"] = workers - 1
+            elif own[0] is not None:
+                raise StateError(f"the state is of worker {own[0]} of {own[1]}; this is worker {worker} of {workers}")
+            batches.load_state_dict(state)
+        steps = iter(batches)
+        try:
+            template = steps.state_dict()
+            for batch in steps:
+                out = tensors(batch)
+                out.state = self._at = moved(template, batch.epoch, batch.position)
+                if workers > 1:
+                    self._at = {**out.state, "worker": worker, "workers": workers}
+                yield out
+        finally:
+            steps.close()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loop of this process stands: after the batch it was given last."""
+        if self._at is not None:
+            return dict(self._at)
+        if self._resume is not None:
+            return dict(self._resume)
+        return self._batches(epoch=int(self._begun[0, 0])).state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next ``iter()`` goes on from a state; a state at the end of an epoch begins the next.
+
+        Raises StateError, saying what differs, for a state of another selection, seed, shuffle or mix.
+        """
+        plain = {k: v for k, v in state.items() if k not in ("worker", "workers")}
+        batches = self._batches()
+        batches.load_state_dict(plain)
+        epoch, position = place(plain)
+        workers = int(state.get("workers", 1))
+        if batches._steps(position) == 0 or workers > 1 and batches._steps(position) < workers:
+            self.set_epoch(epoch + 1)
+            self._at = None
+            return
+        self.set_epoch(epoch)
+        self._resume, self._at = dict(state), None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_at": None}
+
+
+class TorchRows(_MapStyle):  # type: ignore[type-arg]
+    """Single rows by number, for samplers: ``DataLoader(ds.torch_rows(), batch_size=256, shuffle=True)``.
+
+    ``__getitems__`` reads the rows of a batch at once; each is a dict of tensors, and text of str. Ragged columns are tensors
+    of their own length, which a collate function of yours joins. Rows are in the loader's order, not in order 1: a state is
+    the sampler's matter.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return self.__getitems__([i])[0]
+
+    def __getitems__(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        batch = self._dataset[[int(i) for i in rows]]
+        return [{k: _value(v) for k, v in batch.row(i).items()} for i in range(batch.rows)]
+
+
+def _value(v: Any) -> Any:
+    if isinstance(v, dict):
+        return {k: _value(x) for k, x in v.items()}
+    if isinstance(v, np.ndarray):
+        return v.tolist() if v.dtype == object else _tensor(v)
+    return v.item() if isinstance(v, np.generic) else v
+
+
+def make_batches(dataset: Dataset, batch_size: int, **options: Any) -> TorchBatches:
+    """``Dataset.torch``: options are those of ``Dataset.batches``, but rank is found out by itself."""
+    for name in ("epoch", "epochs", "position"):
+        if name in options:
+            raise TypeError(f"{name}= is not given here: every iter() is an epoch; see set_epoch and load_state_dict")
+    rank = options.pop("rank", "auto")
+    at = find_rank(rank, options.pop("world_size", None))
+    options.update(batch_size=batch_size, rank=at.rank, world_size=at.world_size)
+    made = TorchBatches(dataset, options)
+    made._batches()  # says now what does not fit
+    return made
+
+
+def make_rows(dataset: Dataset) -> TorchRows:
+    """``Dataset.torch_rows``."""
+    return TorchRows(dataset)
