@@ -50,6 +50,9 @@ func (v *constantValues) classOf(column int, value []byte) int32 {
 
 // classIn is the class of a tensor column in a shard.
 func (s *Set) classIn(ctx context.Context, column, shard int) (int32, error) {
+	if s.changes[column] != nil {
+		return classVaries, nil // what it becomes may differ between the sources of a mix
+	}
 	slot := &s.class[column][shard]
 	if c := slot.Load(); c != classUnknown {
 		return c, nil

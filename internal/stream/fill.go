@@ -57,6 +57,7 @@ type task struct {
 // worker holds what a goroutine needs to run tasks.
 type worker struct {
 	rows []int64
+	buf  []byte
 }
 
 // start readies the first stage. The filling can then be worked on by any number of goroutines.
@@ -247,6 +248,9 @@ func (f *filling) place() ([]task, error) {
 		}
 		rb := c.RowBytes()
 		*sec = newSection(c, rows)
+		if t := v.sides[v.on[k]].sets[0].changes[v.local[k]]; t != nil {
+			sec.Format = t.format
+		}
 		if f.plans[k].constant != classVaries {
 			sec.Constant = true
 			sec.Values = room(int64(rb), PageSize)
@@ -360,7 +364,11 @@ func (f *filling) readTensor(ctx context.Context, w *worker, t task) error {
 		if err != nil {
 			return f.named(t.column, err)
 		}
-		err = o.cols[local].ReadRows(ctx, w.rows, part)
+		if s.changes[local] != nil {
+			err = s.readChanged(ctx, w, o, local, w.rows, part)
+		} else {
+			err = o.cols[local].ReadRows(ctx, w.rows, part)
+		}
 		s.open.release(o)
 		if err != nil {
 			if isCancel(err) {

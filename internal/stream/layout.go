@@ -44,7 +44,8 @@ type Section struct {
 	Offsets    Span          `json:"offsets"`
 	StrOffsets Span          `json:"str_offsets"`
 	Valid      Span          `json:"valid"`
-	Constant   bool          `json:"constant"` // Values hold one row, the same for all (stride 0)
+	Format     string        `json:"format,omitempty"` // bfloat16 of what DType calls uint16
+	Constant   bool          `json:"constant"`         // Values hold one row, the same for all (stride 0)
 	Members    []Section     `json:"members,omitempty"`
 }
 

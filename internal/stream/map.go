@@ -3,6 +3,8 @@ package stream
 import (
 	"context"
 	"fmt"
+
+	"astropile/internal/shard"
 )
 
 // MapTable says where the values of a tensor column stand in the file of a shard: those of row r of page p, counted
@@ -28,6 +30,9 @@ func (s *Set) Map(ctx context.Context, column string, index int) (*MapTable, err
 	}
 	if k < 0 {
 		return nil, fmt.Errorf("%w: column %q is not selected", ErrSelect, column)
+	}
+	if s.changes[k] != nil {
+		return nil, fmt.Errorf("%w: %q is changed on the way (bands, crop, dtype); map it as it is stored", shard.ErrNotMapped, column)
 	}
 	if index < 0 || index >= len(s.shards) {
 		return nil, fmt.Errorf("%w: shard %d; there are %d", ErrSelect, index, len(s.shards))

@@ -39,6 +39,7 @@ const DefaultMemory = 256 << 20
 type Select struct {
 	As   string `json:"as"`
 	Name string `json:"name"`
+	Transform
 }
 
 // SetOptions say what of a dataset is opened.
@@ -77,7 +78,8 @@ type Set struct {
 	shards  []catalog.Shard // primary, in manifest order
 	before  []int64         // selected rows before each shard, and all at the end
 	stored  []catalog.Column
-	columns []catalog.Column // as renamed
+	columns []catalog.Column // as renamed and changed
+	changes []*transform     // of each column; nil where none
 	digest  func([]byte) [32]byte
 	dec     *shard.Decoder
 	open    *shardTable
@@ -272,8 +274,16 @@ func (s *Set) selectColumns(sel []Select) error {
 			return fmt.Errorf("%w: two columns would be called %q", ErrSelect, out.Name)
 		}
 		seen[out.Name] = true
+		t, err := newTransform(c, &x.Transform)
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			out.Shape, out.DType, out.Layout = t.out.Shape, t.out.DType, ""
+		}
 		s.stored = append(s.stored, *c)
 		s.columns = append(s.columns, out)
+		s.changes = append(s.changes, t)
 	}
 	return nil
 }

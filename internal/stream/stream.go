@@ -112,7 +112,11 @@ func (v *View) sequence(o *StreamOptions) (sequence, error) {
 	p := v.params(o.Shuffle, o.Seed)
 	switch {
 	case o.State != nil:
-		p = o.State.Params()
+		// Lanes, windows and blocks are the state's, which may have been set once; what the caller names has to be the same.
+		if q := o.State.Params(); q.Shuffle == p.Shuffle {
+			q.Seed = p.Seed
+			p = q
+		}
 		o.Epoch, o.Position = o.State.Epoch(), o.State.Position()
 	case o.Params != nil:
 		p = *o.Params
