@@ -146,6 +146,9 @@ func (d *Decoder) plain(raw []byte) (at int, ok bool, err error) {
 		n := 0
 		switch {
 		case word == wordEnd:
+			if !bytes.Equal(b[:cardSize], endRecord) {
+				return 0, false, nil
+			}
 			if naxis < 1 || naxis > most || bitpix == 0 {
 				return 0, false, nil
 			}
