@@ -27,6 +27,8 @@ type streamRequest struct {
 	DropLast bool   `json:"drop_last"`
 	Rank     int    `json:"rank"`
 	World    int    `json:"world"` // 0 is 1
+	First    int    `json:"first"` // of the steps that are wanted
+	Every    int    `json:"every"` // 0 is 1: each step from the first on
 	// State is a checkpoint to go on from; it must be of the same order, and then epoch, position, shuffle and seed are its.
 	State json.RawMessage `json:"state,omitempty"`
 }
@@ -37,7 +39,8 @@ func (q *streamRequest) options() (stream.StreamOptions, error) {
 	if !ok {
 		return stream.StreamOptions{}, fmt.Errorf("%w: shuffle %q", ErrProtocol, q.Shuffle)
 	}
-	o := stream.StreamOptions{Batch: q.Batch, Shuffle: mode, Seed: q.Seed, Epoch: q.Epoch, Position: q.Position, Epochs: q.Epochs, DropLast: q.DropLast, Rank: q.Rank, World: q.World}
+	o := stream.StreamOptions{Batch: q.Batch, Shuffle: mode, Seed: q.Seed, Epoch: q.Epoch, Position: q.Position, Epochs: q.Epochs, DropLast: q.DropLast, Rank: q.Rank, World: q.World,
+		First: q.First, Every: q.Every}
 	if len(q.State) > 0 && !bytes.Equal(q.State, []byte("null")) {
 		st, err := stream.DecodeState(q.State)
 		if err != nil {

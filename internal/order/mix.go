@@ -109,6 +109,17 @@ func ShareWeights(shares []float64, total int) ([]uint64, error) {
 	return whole, nil
 }
 
+// LanesFor returns the most lanes, of the divisors of DefaultLanes, in which a source of so many rows has 64 in each: an epoch of a mix that ends with its
+// first source leaves out what lanes of other lengths still hold.
+func LanesFor(rows uint64) uint64 {
+	most := max(1, rows/lanesBlocks)
+	for l := uint64(DefaultLanes); ; l-- {
+		if DefaultLanes%l == 0 && l <= most {
+			return l
+		}
+	}
+}
+
 // NewMix mixes sources with integer weights, which are divided by their common factor. All layouts have the same lanes and rows to give. The error is ErrMix.
 func NewMix(parts []*Layout, weights []uint64, end End) (*Mix, error) {
 	if len(parts) == 0 || len(parts) != len(weights) {

@@ -155,6 +155,21 @@ func TestARankOfAMixReadsItsOwnLanesOfEverySource(t *testing.T) {
 	}
 }
 
+func TestLanesOfASmallMixLeaveFewRowsOut(t *testing.T) {
+	for _, n := range []uint64{1, 63, 64, 500, 5000, 61_439, 61_440, 1 << 30} {
+		l := LanesFor(n)
+		if DefaultLanes%l != 0 || l > 1 && n/l < 64 || n >= 64*DefaultLanes && l != DefaultLanes {
+			t.Errorf("%d rows: %d lanes", n, l)
+		}
+		if n > 100_000 || n < 64 {
+			continue
+		}
+		if m := mixOf(t, []uint64{n, 4 * n}, []uint64{1, 1}, l, EndFirst); float64(m.Rows()) < 2*float64(n)*0.95 {
+			t.Errorf("an epoch has %d rows, the smaller source %d", m.Rows(), n)
+		}
+	}
+}
+
 func TestWeightsRoundSharesByTheLargestRemainder(t *testing.T) {
 	for _, c := range []struct {
 		shares []float64

@@ -51,11 +51,14 @@ func (s State) Params() Params {
 	return Params{Lanes: s.Lanes, Window: s.Window, Block: s.Block, Seed: s.Seed, Shuffle: s.Shuffle}
 }
 
-// digest hashes JSON with sorted keys, no spaces and no hash, so that any language can check it.
-func (s State) digest() string {
-	raw, err := json.Marshal(s)
+// digest is the Seal of the state. Only a mode without a name does not encode; such a state has none and no check accepts it.
+func (s State) digest() string { return Seal(s) }
+
+// Seal hashes what v is as JSON, an object: with sorted keys, without spaces and without its field "hash", so that any language can do the
+// same. It is empty for what is no such object.
+func Seal(v any) string {
+	raw, err := json.Marshal(v)
 	if err != nil {
-		// Only a mode without a name does not encode; such a state has no digest and no check accepts it.
 		return ""
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))

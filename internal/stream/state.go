@@ -2,8 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,19 +24,10 @@ type MixState struct {
 	End      order.End     `json:"end"`
 	Epoch    uint64        `json:"epoch"`
 	Position uint64        `json:"position"`
-	Hash     string        `json:"hash"` // SHA-256 of the JSON of all other fields
+	Hash     string        `json:"hash"` // order.Seal of all other fields
 }
 
-func (m *MixState) digest() string {
-	c := *m
-	c.Hash = ""
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
-}
+func (m *MixState) digest() string { return order.Seal(m) }
 
 // Epoch and Position say where the job stands.
 func (s State) Epoch() uint64 {

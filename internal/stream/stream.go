@@ -38,6 +38,8 @@ type StreamOptions struct {
 	DropLast bool          // leave out the step that would not be full
 	Rank     int
 	World    int // ranks; 0 is 1
+	First    int // steps that are passed over at the beginning, unread
+	Every    int // which of the steps from there on are read: each (0 or 1), every second (2), ...
 	// State is a checkpoint to go on from: it has to be of the same order, and its numbers take the place of Params, Shuffle, Seed, Epoch and Position.
 	State *State
 }
@@ -162,6 +164,8 @@ func (st *Stream) prepare() error {
 		st.opt.Batch = int(min(uint64(st.opt.Batch), max(n, 1))) // what is planned for a batch, a larger one would never hold
 	}
 	switch {
+	case st.opt.First < 0 || st.opt.Every < 0:
+		return fmt.Errorf("%w: every %d. step from step %d on", ErrOptions, st.opt.Every, st.opt.First)
 	case st.opt.Epochs < 0:
 		return fmt.Errorf("%w: %d epochs", ErrOptions, st.opt.Epochs)
 	case st.opt.Position > n:
@@ -182,6 +186,7 @@ func (st *Stream) plan() {
 	}
 	deal, lanes := st.deal(), st.seq.Lanes()
 	position := st.opt.Position
+	skip := st.opt.First
 	var places []order.Place
 	for e := st.opt.Epoch; st.opt.Epochs == 0 || e < st.opt.Epoch+uint64(st.opt.Epochs); e++ {
 		walk := st.seq.Walk(e)
@@ -191,6 +196,12 @@ func (st *Stream) plan() {
 			if len(places) == 0 {
 				break
 			}
+			if skip > 0 {
+				skip--
+				position = next
+				continue
+			}
+			skip = max(0, st.opt.Every-1)
 			slot, err := st.pool.Acquire(st.ctx)
 			if err != nil {
 				st.err = err

@@ -159,7 +159,17 @@ func Mix(sources []Source, end order.End) (*View, error) {
 	for k := range v.columns {
 		v.local[k] = k
 	}
-	v.params = func(mode Mode, seed uint64) order.Params { return first.Params(mode, seed) }
+	least := first.Rows()
+	for _, x := range sources {
+		least = min(least, x.Set.Rows())
+	}
+	v.params = func(mode Mode, seed uint64) order.Params {
+		p := first.Params(mode, seed)
+		if end == order.EndFirst && mode != Off {
+			p.Lanes = order.LanesFor(uint64(least))
+		}
+		return p
+	}
 	v.seq = func(p order.Params) (sequence, error) {
 		m := &mixed{side: sd, weights: make([]uint64, len(sources))}
 		var parts []*order.Layout
@@ -180,7 +190,7 @@ func Mix(sources []Source, end order.End) (*View, error) {
 		m.mix, err = order.NewMix(parts, m.weights, end)
 		return m, err
 	}
-	seq, err := v.seq(first.Params(Blocks, 0))
+	seq, err := v.seq(v.params(Blocks, 0))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
 	}

@@ -66,7 +66,16 @@ class Batch(Mapping[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         # Memory that is lent cannot leave the process: what is unpickled owns copies.
         values = tuple(_constant(self[name]) for name in self._names)
-        return _unpickled, (self._names, values, self.rows, self.epoch, self.position, self.last, self.valid, self.source)
+        return _unpickled, (
+            self._names,
+            values,
+            self.rows,
+            self.epoch,
+            self.position,
+            self.last,
+            self.valid,
+            self.source,
+        )
 
     def row(self, i: int) -> dict[str, Any]:
         """One row: numpy scalars, arrays, str, a dict of arrays for a struct; None where null."""
@@ -109,11 +118,18 @@ def _constant(column: Any) -> Any:
 
 
 def _unpickled(
-    names: tuple[str, ...], values: tuple[Any, ...], rows: int, epoch: int, position: int, last: bool
+    names: tuple[str, ...],
+    values: tuple[Any, ...],
+    rows: int,
+    epoch: int,
+    position: int,
+    last: bool,
+    valid: npt.NDArray[np.bool_] | None,
+    source: npt.NDArray[np.uint16] | None,
 ) -> Batch:
     made = (np.broadcast_to(v.row[0], (v.rows, *v.row.shape[1:])) if isinstance(v, _Constant) else v for v in values)
     batch = Batch(names, dict(zip(names, made, strict=True)), {}, rows, epoch, position)
-    batch.last = last
+    batch.last, batch.valid, batch.source = last, valid, source
     return batch
 
 

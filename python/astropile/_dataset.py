@@ -139,9 +139,10 @@ class Dataset:
             raise ValueError(
                 f"position={position} (0 to {self._epoch_rows}), epoch={epoch} (from 0), seed={seed} (0 to 2**64 - 1)"
             )
+        at = find_rank(rank, world_size) if rank is not None or world_size is not None else Rank(0, 1)
         ask = {
             # One row more than there are: still too large for drop_last, and a number that any feed can hold.
-            "batch": min(batch_size, self._rows + 1),
+            "batch": min(batch_size, self._epoch_rows + 1),
             "shuffle": mode,
             "seed": seed,
             "epoch": epoch,

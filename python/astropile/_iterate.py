@@ -36,8 +36,8 @@ class Batches:
         """The number of batches. Raises TypeError where there is no end."""
         if self._ask["epochs"] == 0 or self._dataset._epoch_rows >= 1 << 55:
             raise TypeError("this loop has no end")
-        first = self._steps(self._ask["position"])
-        return first + (self._ask["epochs"] - 1) * self._steps(0)
+        epochs = int(self._ask["epochs"])
+        return self._steps(int(self._ask["position"])) + (epochs - 1) * self._steps(0)
 
     def _steps(self, position: int) -> int:
         rows: int = max(0, self._dataset._epoch_rows - position)

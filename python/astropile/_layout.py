@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 from itertools import pairwise
@@ -51,6 +52,16 @@ def _arrow_text(values: Base, offsets: npt.NDArray[np.int64], valid: Array | Non
     )
 
 
+def bfloat16() -> np.dtype[Any]:
+    """What stands for bfloat16, which numpy does not have: the dtype of ml_dtypes where that is installed, else uint16."""
+    try:
+        ml_dtypes: Any = importlib.import_module("ml_dtypes")
+    except ImportError:
+        return np.dtype("<u2")
+    made: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return made
+
+
 class Plan:
     """Makes the columns of a batch from the memory of a slot.
 
@@ -87,7 +98,7 @@ class Plan:
     def _column(self, c: dict[str, Any]) -> None:
         name = c["name"]
         if c["kind"] in ("scalar", "tensor") and c["dtype"] != "string":
-            dtype = numpy_dtype(c["dtype"])
+            dtype = bfloat16() if c.get("format") == "bfloat16" else numpy_dtype(c["dtype"])
             assert dtype is not None
             shape = (c["rows"], *(c["shape"] or ()))
             off = c["values"]["off"]

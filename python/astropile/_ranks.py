@@ -56,7 +56,9 @@ def _from_environment(env: Mapping[str, str]) -> Rank | None:
             try:
                 found = Rank(int(env[a]), int(env[b]))
             except ValueError:
-                raise ValueError(f"{a}={env[a]!r}, {b}={env[b]!r}: these have to be numbers; correct or unset them") from None
+                raise ValueError(
+                    f"{a}={env[a]!r}, {b}={env[b]!r}: these have to be numbers; correct or unset them"
+                ) from None
             if not 0 <= found.rank < found.world_size:
                 raise ValueError(f"{a}={env[a]}, {b}={env[b]}: ranks count from 0 to {b} - 1; correct or unset them")
             return found

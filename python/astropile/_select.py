@@ -100,3 +100,36 @@ def columns_json(columns: Sequence[str] | Mapping[str, Any] | None) -> tuple[str
     if not out:
         raise ValueError("columns is empty; leave it out to read all")
     return out
+
+
+def column(
+    name: str,
+    *,
+    bands: Sequence[int] | None = None,
+    crop: int | Sequence[int] | None = None,
+    subtract: float | Sequence[float] | None = None,
+    divide: float | Sequence[float] | None = None,
+    dtype: str | None = None,
+) -> Mapping[str, Any]:
+    """A tensor column that is changed while it is read: ``columns={"flux": astropile.column("image_array", crop=64)}``.
+
+    In this order: ``bands`` chooses along the first axis; ``crop`` keeps the middle of the last axes (64 of the last two, or
+    the lengths of as many as are given); then (value - ``subtract``) / ``divide``, each one number or one for each band
+    that is kept, computed in float64; ``dtype`` is "float16", "bfloat16", "float32" or "float64" (by default the
+    column's own, float32 where numbers are computed). bfloat16 is what ``ml_dtypes`` and torch call it, else its bits as
+    uint16. What is not needed is not copied, nor read where the file allows.
+    """
+    out: dict[str, Any] = {"name": str(name)}
+    if bands is not None:
+        out["bands"] = [operator.index(b) for b in bands]
+    if crop is not None:
+        out["crop"] = [operator.index(c) for c in crop] if isinstance(crop, Sequence) else [operator.index(crop)] * 2
+    for key, value in (("subtract", subtract), ("divide", divide)):
+        if value is not None:
+            numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
+            if numbers.ndim != 1 or not np.isfinite(numbers).all():
+                raise ValueError(f"{key}={value!r}; give a number, or one for each band")
+            out[key] = numbers.tolist()
+    if dtype is not None:
+        out["dtype"] = dtype if dtype == "bfloat16" else np.dtype(dtype).name
+    return out

@@ -97,7 +97,7 @@ def _tensor(a: Any) -> torch.Tensor:
     return torch.from_numpy(a if a.flags.writeable and 0 not in a.strides else a.copy())
 
 
-class TorchBatches(IterableDataset):  # type: ignore[type-arg]
+class TorchBatches(IterableDataset):  # type: ignore[misc]
     """Batches for ``DataLoader(ds.torch(256), batch_size=None, num_workers=0)``, or for a loop of its own.
 
     Every ``iter()`` is the next epoch, also after an early break; ``set_epoch`` sets it. With workers, worker w of W takes
@@ -185,7 +185,7 @@ class TorchBatches(IterableDataset):  # type: ignore[type-arg]
         batches.load_state_dict(plain)
         epoch, position = place(plain)
         workers = int(state.get("workers", 1))
-        if batches._steps(position) == 0 or workers > 1 and batches._steps(position) < workers:
+        if batches._steps(position) == 0 or (workers > 1 and batches._steps(position) < workers):
             self.set_epoch(epoch + 1)
             self._at = None
             return
@@ -196,7 +196,7 @@ class TorchBatches(IterableDataset):  # type: ignore[type-arg]
         return {**self.__dict__, "_at": None}
 
 
-class TorchRows(_MapStyle):  # type: ignore[type-arg]
+class TorchRows(_MapStyle):  # type: ignore[misc]
     """Single rows by number, for samplers: ``DataLoader(ds.torch_rows(), batch_size=256, shuffle=True)``.
 
     ``__getitems__`` reads the rows of a batch at once; each is a dict of tensors, and text of str. Ragged columns are tensors

@@ -228,7 +228,7 @@ def test_a_failed_read_is_reported_and_the_next_stream_works(made_up: Any) -> No
 def test_a_dataset_pickles_with_its_release(made_up: Any) -> None:
     ds = made_up(rows=10)
     other = pickle.loads(pickle.dumps(ds))
-    assert other._spec.release == 2
+    assert [s.release for s in other._spec.sources] == [2]
     assert other[3]["row"] == 3
     other.close()
 
