@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -226,6 +227,68 @@ func TestMissingElementsTakeTheFill(t *testing.T) {
 	for i, fill := range map[int]any{0: 40000.0, 1: 0.5, 3: "text"} {
 		if _, err := tab.Read(t.Context(), 0, 2, []table.Request{{Field: i, Fill: []any{fill}}}); err == nil {
 			t.Errorf("field %d takes the fill %v", i, fill)
+		}
+	}
+}
+
+func TestQuantisedTilesMayShareOneScale(t *testing.T) {
+	ints := slices.Concat(be32(0, 1, -5, 7))
+	for name, c := range map[string]struct {
+		bitpix string
+		tile   []byte
+		codec  string
+		cards  []string
+		want   []float64
+	}{
+		"float32": {"-32", zipped(t, ints), "GZIP_1", []string{"ZSCALE = 0.5", "ZZERO = 3.0", "ZBLANK = -5"}, []float64{3, 3.5, math.NaN(), 6.5}},
+		"float64": {"-64", zipped(t, ints), "GZIP_1", []string{"ZSCALE = 0.25", "ZQUANTIZ = 'NO_DITHER'"}, []float64{0, 0.25, -1.25, 1.75}},
+		"16 bits": {"-64", []byte{0, 0, 0, 1, 0xff, 0xfb, 0, 7}, "NOCOMPRESS", []string{"ZSCALE = 1.0"}, []float64{0, 1, -5, 7}},
+		"blank":   {"32", zipped(t, ints), "GZIP_1", []string{"BSCALE = 2.0", "BLANK = 0"}, []float64{math.NaN(), 2, -10, 14}},
+	} {
+		raw := compressedOf(c.codec, c.bitpix, "4", c.tile, c.cards...)
+		f, err := New(bytes.NewReader(raw), int64(len(raw)), "tiles.fits")
+		if err != nil {
+			t.Fatal(err)
+		}
+		im, err := f.HDUs()[1].Image()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		b := make([]byte, im.Bytes())
+		if err := im.Read(t.Context(), b); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for i, want := range c.want {
+			var got float64
+			if im.DType == catalog.Float32 {
+				got = float64(math.Float32frombits(le.Uint32(b[4*i:])))
+			} else {
+				got = math.Float64frombits(le.Uint64(b[8*i:]))
+			}
+			if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+				t.Errorf("%s: pixel %d is %v, want %v", name, i, got, want)
+			}
+		}
+	}
+}
+
+func TestABlankOfIntegersIsANote(t *testing.T) {
+	for scale, want := range map[string]catalog.DType{"1.0": catalog.Int16, "2.0": catalog.Float32} {
+		raw := slices.Concat(header("SIMPLE = T", "BITPIX = 16", "NAXIS = 1", "NAXIS1 = 2", "BLANK = 0", "BSCALE = "+scale), pad([]byte{0, 0, 0, 3}, 0))
+		dt, _, data, err := DecodeImage(raw, 100)
+		if err != nil || dt != want {
+			t.Fatalf("%s, %v", dt, err)
+		}
+		if dt == catalog.Float32 && !math.IsNaN(float64(math.Float32frombits(le.Uint32(data)))) || dt == catalog.Int16 && !bytes.Equal(data, []byte{0, 0, 3, 0}) {
+			t.Errorf("%s: %v", dt, data)
+		}
+		f, err := New(bytes.NewReader(raw), int64(len(raw)), "blank.fits")
+		if err != nil {
+			t.Fatal(err)
+		}
+		im, err := f.HDUs()[0].Image()
+		if err != nil || (im.Note == "") != (want == catalog.Float32) {
+			t.Errorf("%s: note %q, %v", want, im.Note, err)
 		}
 	}
 }

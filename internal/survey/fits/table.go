@@ -95,6 +95,7 @@ func (h *HDU) table() (table.Table, error) {
 // newField decides what a column becomes.
 func newField(c *column) field {
 	f := field{col: c, elems: c.form.repeat}
+	f.Missing = []bool{false}
 	f.Source = c.name
 	f.Column = catalog.Column{Name: c.name, Unit: c.unit, DType: c.form.dtype()}
 	if c.fault != nil {
@@ -172,7 +173,7 @@ func (f *field) fixed() {
 // text makes a text or, of texts of one width, a list.
 func (f *field) text() {
 	c := f.col
-	f.Padded, f.Missing = true, []bool{false}
+	f.Padded = true
 	f.Column.Kind = catalog.Scalar
 	switch {
 	case len(c.dim) <= 1:

@@ -321,6 +321,12 @@ def tables():
 
 
 def compressed():
+    many = {}
+
+    def add(name, hdu, checksum=False):
+        hdu.header["EXTNAME"] = name
+        many.setdefault(name.split("_")[1] + "_sums" * checksum, []).append(hdu)
+
     shape = (45, 70)
     smooth = np.add.outer(np.arange(shape[0]), np.arange(shape[1])) * 3.0
     noise = rng.normal(0, 5, shape)
@@ -332,27 +338,27 @@ def compressed():
             for k, tile in enumerate([None, (16, 16), (45, 70), (7, 33)]):
                 if codec == "HCOMPRESS_1" and k == 3:
                     tile = (9, 10)
-                write(f"comp_{codec}_{dt}_{k}.fits", fits.CompImageHDU(d, name="C", compression_type=codec, tile_shape=tile), checksum=k == 1)
+                add(f"comp_{codec}_{dt}_{k}", fits.CompImageHDU(d, compression_type=codec, tile_shape=tile), checksum=k == 1)
         if codec.startswith("GZIP") or codec == "NOCOMPRESS":
             for dt in ["i8", "f4", "f8"]:
                 d = numbers(dt, shape)
-                write(f"comp_{codec}_{dt}.fits", fits.CompImageHDU(d, compression_type=codec, quantize_level=0))
+                add(f"comp_{codec}_{dt}", fits.CompImageHDU(d, compression_type=codec, quantize_level=0))
     for dt in ["i4", "i2"]:
         d = numbers(dt, shape)
-        write(f"comp_rice_noise_{dt}.fits", fits.CompImageHDU(d, compression_type="RICE_1", tile_shape=(5, 70)))
-    write("comp_rice_zero.fits", fits.CompImageHDU(np.zeros(shape, "i4"), compression_type="RICE_1"))
+        add(f"comp_rice_noise_{dt}", fits.CompImageHDU(d, compression_type="RICE_1", tile_shape=(5, 70)))
+    add("comp_rice_zero", fits.CompImageHDU(np.zeros(shape, "i4"), compression_type="RICE_1"))
     jumps = np.zeros(shape, "i4")
     jumps[::3, ::40] = 2**30
     jumps[1, 5] = -(2**31)
-    write("comp_rice_jumps.fits", fits.CompImageHDU(jumps, compression_type="RICE_1"))
+    add("comp_rice_jumps", fits.CompImageHDU(jumps, compression_type="RICE_1"))
     cube = (rng.normal(size=(3, 20, 31)) * 100).astype("i2")
     for k, tile in enumerate([None, (1, 8, 9), (2, 20, 31), (3, 5, 31)]):
-        write(f"comp_cube_{k}.fits", fits.CompImageHDU(cube, compression_type="RICE_1", tile_shape=tile))
-    write("comp_line.fits", fits.CompImageHDU(cube[0, 0], compression_type="RICE_1", tile_shape=(10,)))
+        add(f"comp_cube_{k}", fits.CompImageHDU(cube, compression_type="RICE_1", tile_shape=tile))
+    add("comp_line", fits.CompImageHDU(cube[0, 0], compression_type="RICE_1", tile_shape=(10,)))
 
     mask = (noise > 3).astype("i2")
     for k, d in enumerate([mask, mask * 1000, np.zeros(shape, "i2"), (smooth // 7).astype("i2"), (smooth * 1000).astype("i4"), mask.astype("u1")]):
-        write(f"comp_plio_{k}.fits", fits.CompImageHDU(d, compression_type="PLIO_1", tile_shape=(9, 70)))
+        add(f"comp_plio_{k}", fits.CompImageHDU(d, compression_type="PLIO_1", tile_shape=(9, 70)))
 
     for dt in ["f4", "f8"]:
         d = (smooth + noise).astype(dt)
@@ -365,30 +371,67 @@ def compressed():
                 for k, (a, seed) in enumerate([(d, 1), (zeros, 9999), (holes, 10000)]):
                     if codec == "HCOMPRESS_1" and k == 2:
                         continue
-                    write(
-                        f"comp_q_{codec}_{dt}_{method}_{k}.fits",
+                    add(
+                        f"comp_q_{codec}_{dt}_{method}_{k}",
                         fits.CompImageHDU(a, compression_type=codec, quantize_level=16, quantize_method=method, dither_seed=seed, tile_shape=(16, 16) if k else None),
                     )
         big = rng.normal(size=(130, 200)).astype(dt)
-        write(f"comp_q_rows_{dt}.fits", fits.CompImageHDU(big, compression_type="RICE_1", quantize_level=4, quantize_method=1, dither_seed=17))
+        add(f"comp_q_rows_{dt}", fits.CompImageHDU(big, compression_type="RICE_1", quantize_level=4, quantize_method=1, dither_seed=17))
         flat = np.full(shape, 1.25, dt)
         flat[4] = rng.normal(size=shape[1]) * 10.0 ** rng.integers(-30, 30, shape[1])
-        write(f"comp_fallback_{dt}.fits", fits.CompImageHDU(flat, compression_type="RICE_1", quantize_level=1e-6))
+        add(f"comp_fallback_{dt}", fits.CompImageHDU(flat, compression_type="RICE_1", quantize_level=1e-6))
         for scale, smoothing in [(2, 0), (5, 1), (16, 1)]:
-            write(
-                f"comp_hlossy_{dt}_{scale}_{smoothing}.fits",
+            add(
+                f"comp_hlossy_{dt}_{scale}_{smoothing}",
                 fits.CompImageHDU(d, compression_type="HCOMPRESS_1", hcomp_scale=scale, hcomp_smooth=smoothing, tile_shape=(23, 35), quantize_method=-1),
             )
     for scale, smoothing in [(3, 0), (4, 1), (40, 1)]:
         d = (smooth * 50 + noise * 9).astype("i4")
-        write(f"comp_hlossy_i4_{scale}_{smoothing}.fits", fits.CompImageHDU(d, compression_type="HCOMPRESS_1", hcomp_scale=scale, hcomp_smooth=smoothing, tile_shape=(45, 70)))
-    b = (out / "comp_RICE_1_i2_1.fits").read_bytes()
-    (out / "comp.fits.fz").write_bytes(b)
-    describe("comp.fits.fz")
+        add(f"comp_hlossy_i4_{scale}_{smoothing}", fits.CompImageHDU(d, compression_type="HCOMPRESS_1", hcomp_scale=scale, hcomp_smooth=smoothing, tile_shape=(45, 70)))
+    for k, hdus in many.items():
+        write(f"comp_{k}.fits.fz", *hdus, checksum=k.endswith("_sums"))
+
+
+def odd():
+    """Tables written byte by byte: what astropy reads and does not write."""
+
+    def raw(name, rows, width, pcount, data, fields, want=None, **more):
+        h = fits.Header([("XTENSION", "BINTABLE"), ("BITPIX", 8), ("NAXIS", 2), ("NAXIS1", width), ("NAXIS2", rows), ("PCOUNT", pcount), ("GCOUNT", 1), ("TFIELDS", len(fields))])
+        for i, field in enumerate(fields):
+            for k, v in field.items():
+                h[f"{k}{i + 1}"] = v
+        h.update(more)
+        empty = fits.PrimaryHDU().header.tostring().encode()
+        data += b"\0" * (-len(data) % 2880)
+        (out / name).write_bytes(empty + h.tostring().encode() + data)
+        describe(name)
+        if want is not None:
+            e = manifest[name][1]["columns"][0]
+            e.update(dtype=want.dtype.name, shape=list(want.shape[1:]), data=dump(want))
+
+    heap = numbers("i4", 40).astype(">i4").tobytes()
+    table = np.array([[3, 8], [0, 999], [5, 60], [4, 8], [1, 0]], ">i4")
+    gap = b"gap of bytes"
+    raw("theap.fits", 5, 8, len(gap) + len(heap), table.tobytes() + gap + heap, [{"TTYPE": "V", "TFORM": "1PJ(5)"}], THEAP=table.nbytes + len(gap))
+    wide = np.array([[3, 8], [0, 0], [5, 60]], ">i8")
+    raw("wide_heap.fits", 3, 16, len(heap), wide.tobytes() + heap, [{"TTYPE": "V", "TFORM": "QE(5)"}])
+    # By the standard scales apply to arrays, too; astropy 8.0 puts what it scaled back into the type it had.
+    half = (np.frombuffer(heap, ">i2")[4:7].astype("i4") + 32768).astype("u2")
+    raw("unsigned_heap.fits", 1, 8, len(heap), table[:1].tobytes() + heap, [{"TTYPE": "V", "TFORM": "PI", "TZERO": 32768}], half)
+    scaled = np.frombuffer(heap, ">i4")[2:5] * 0.1 + 2.5
+    raw("scaled_heap.fits", 1, 8, len(heap), table[:1].tobytes() + heap, [{"TTYPE": "V", "TFORM": "PJ", "TSCAL": 0.1, "TZERO": 2.5}], scaled)
+    fixed = numbers("f4", (4, 6)).astype(">f4").tobytes()
+    # A TDIM may be smaller than the count; astropy 8.0 then takes rows for shorter than they are.
+    first = np.frombuffer(fixed, ">f4").reshape(4, 6)[:, :4].reshape(4, 2, 2)
+    raw("short_tdim.fits", 4, 24, 0, fixed, [{"TTYPE": "M", "TFORM": "6E", "TDIM": "(2,2)"}], first)
+    raw("text_tdim.fits", 2, 12, 0, b"abcdefghijkl" * 2, [{"TTYPE": "T", "TFORM": "6A", "TDIM": "(6)"}, {"TTYPE": "U", "TFORM": "A6"}])
+    raw("no_tform_count.fits", 2, 6, 0, b"\x01\x02\x03\x04\x05\x06" * 2, [{"TTYPE": "A", "TFORM": "I"}, {"TTYPE": "B", "TFORM": "1J", "TUNIT": "km s-1"}])
+    raw("no_columns.fits", 0, 0, 0, b"", [])
 
 
 images()
 headers()
 tables()
 compressed()
+odd()
 (out / "manifest.json").write_text(json.dumps(manifest))
