@@ -175,7 +175,9 @@ def images():
 
     # Scaling is put into headers by hand, since astropy would scale the values it is given.
     for dt, (lo, hi) in {"u1": (0, 255), "i2": (-300, 300), "i4": (-70000, 70000), "i8": (-(2**40), 2**40)}.items():
-        for k, (scale, zero, blank) in enumerate([(0.1, 3, None), (2, 0, 7), (1, 5.5, None), (1e-3, -32768, 9), (1, 32768, None), (3, 2**31, None)]):
+        for k, (scale, zero, blank) in enumerate(
+            [(0.1, 3, None), (2, 0, 7), (1, 5.5, None), (1e-3, -32768, 9), (1, 32768, None), (3, 2**31, None)]
+        ):
             a = rng.integers(lo, hi, (9, 10)).astype(dt)
             if blank:
                 a[2, :] = blank
@@ -204,7 +206,10 @@ def images():
 
 def headers():
     h = fits.Header()
-    h["LONG"] = ("a string that is longer than one card: " + "it's quoted '' & amp " * 12, "with a comment that is long, too")
+    h["LONG"] = (
+        "a string that is longer than one card: " + "it's quoted '' & amp " * 12,
+        "with a comment that is long, too",
+    )
     h["AMP"] = "ends with an ampersand &"
     h["QUOTE"] = "'it''s'"
     h["EMPTY"] = ""
@@ -237,18 +242,39 @@ def headers():
         "STR2    = 'a''b'/tight",
     ]:
         h.append(fits.Card.fromstring(text.ljust(80)), end=True)
-    write("headers.fits", fits.PrimaryHDU(header=h), fits.ImageHDU(numbers("f4", (3, 3)), header=h, name="AGAIN"), output_verify="ignore")
+    write(
+        "headers.fits",
+        fits.PrimaryHDU(header=h),
+        fits.ImageHDU(numbers("f4", (3, 3)), header=h, name="AGAIN"),
+        output_verify="ignore",
+    )
 
 
 def tables():
     n = 30
     cols = []
-    for code, dt in {"B": "u1", "I": "i2", "J": "i4", "K": "i8", "E": "f4", "D": "f8", "C": "c8", "M": "c16", "L": "?"}.items():
+    for code, dt in {
+        "B": "u1",
+        "I": "i2",
+        "J": "i4",
+        "K": "i8",
+        "E": "f4",
+        "D": "f8",
+        "C": "c8",
+        "M": "c16",
+        "L": "?",
+    }.items():
         cols.append(fits.Column(name=f"{code}1", format=code, array=numbers(dt, (n,)), unit="m/s"))
         cols.append(fits.Column(name=f"{code}5", format=f"5{code}", array=numbers(dt, (n, 5))))
         cols.append(fits.Column(name=f"{code}6", format=f"6{code}", array=numbers(dt, (n, 2, 3)), dim="(3,2)"))
         cols.append(fits.Column(name=f"{code}T", format=f"1{code}", array=numbers(dt, (n, 1, 1)), dim="(1,1)"))
-        cols.append(fits.Column(name=f"{code}P", format=f"P{code}()" if code != "C" else "4C", array=ragged(dt) if code != "C" else numbers(dt, (n, 4))))
+        cols.append(
+            fits.Column(
+                name=f"{code}P",
+                format=f"P{code}()" if code != "C" else "4C",
+                array=ragged(dt) if code != "C" else numbers(dt, (n, 4)),
+            )
+        )
         if code not in "CM":
             cols.append(fits.Column(name=f"{code}Q", format=f"Q{code}()", array=ragged(dt)))
     cols = [c for c in cols if c.name != "MP"]
@@ -258,7 +284,11 @@ def tables():
         cols.append(fits.Column(name=f"U{code}", format=code, array=numbers(dt, (n,)), bzero=half))
         cols.append(fits.Column(name=f"U{code}3", format=f"3{code}", array=numbers(dt, (n, 3)), bzero=half))
     cols.append(fits.Column(name="TEXT", format="12A", array=np.array([f"obj{i}" for i in range(n)])))
-    cols.append(fits.Column(name="TEXTS", format="12A", array=np.array([[f"a{i}", "b", f"{i:04d}"] for i in range(n)]), dim="(4,3)"))
+    cols.append(
+        fits.Column(
+            name="TEXTS", format="12A", array=np.array([[f"a{i}", "b", f"{i:04d}"] for i in range(n)]), dim="(4,3)"
+        )
+    )
     cols.append(fits.Column(name="PA", format="PA()", array=np.array(["x" * (i % 7) for i in range(n)], dtype=object)))
     write("table.fits", fits.BinTableHDU.from_columns(cols, name="T"), checksum=True)
     for name, data in {"norows": cols, "onerow": cols}.items():
@@ -287,7 +317,11 @@ def tables():
     b = (out / "scaled_table.fits").read_bytes()
     at = b.index(b"XTENSION")
     end = b.index(b"END" + b" " * 77, at)
-    extra = b"".join(f"{k}{i + 1}".ljust(8).encode() + f"= {v!r:>20}".encode().ljust(72) for i, (_, _, _, kw) in enumerate(raw) for k, v in kw.items())
+    extra = b"".join(
+        f"{k}{i + 1}".ljust(8).encode() + f"= {v!r:>20}".encode().ljust(72)
+        for i, (_, _, _, kw) in enumerate(raw)
+        for k, v in kw.items()
+    )
     head = b[at:end] + extra + b"END" + b" " * 77
     head += b" " * (-len(head) % 2880)
     data = b[end + 80 + (-(end + 80 - at) % 2880) :]
@@ -338,7 +372,11 @@ def compressed():
             for k, tile in enumerate([None, (16, 16), (45, 70), (7, 33)]):
                 if codec == "HCOMPRESS_1" and k == 3:
                     tile = (9, 10)
-                add(f"comp_{codec}_{dt}_{k}", fits.CompImageHDU(d, compression_type=codec, tile_shape=tile), checksum=k == 1)
+                add(
+                    f"comp_{codec}_{dt}_{k}",
+                    fits.CompImageHDU(d, compression_type=codec, tile_shape=tile),
+                    checksum=k == 1,
+                )
         if codec.startswith("GZIP") or codec == "NOCOMPRESS":
             for dt in ["i8", "f4", "f8"]:
                 d = numbers(dt, shape)
@@ -357,7 +395,16 @@ def compressed():
     add("comp_line", fits.CompImageHDU(cube[0, 0], compression_type="RICE_1", tile_shape=(10,)))
 
     mask = (noise > 3).astype("i2")
-    for k, d in enumerate([mask, mask * 1000, np.zeros(shape, "i2"), (smooth // 7).astype("i2"), (smooth * 1000).astype("i4"), mask.astype("u1")]):
+    for k, d in enumerate(
+        [
+            mask,
+            mask * 1000,
+            np.zeros(shape, "i2"),
+            (smooth // 7).astype("i2"),
+            (smooth * 1000).astype("i4"),
+            mask.astype("u1"),
+        ]
+    ):
         add(f"comp_plio_{k}", fits.CompImageHDU(d, compression_type="PLIO_1", tile_shape=(9, 70)))
 
     for dt in ["f4", "f8"]:
@@ -373,21 +420,43 @@ def compressed():
                         continue
                     add(
                         f"comp_q_{codec}_{dt}_{method}_{k}",
-                        fits.CompImageHDU(a, compression_type=codec, quantize_level=16, quantize_method=method, dither_seed=seed, tile_shape=(16, 16) if k else None),
+                        fits.CompImageHDU(
+                            a,
+                            compression_type=codec,
+                            quantize_level=16,
+                            quantize_method=method,
+                            dither_seed=seed,
+                            tile_shape=(16, 16) if k else None,
+                        ),
                     )
         big = rng.normal(size=(130, 200)).astype(dt)
-        add(f"comp_q_rows_{dt}", fits.CompImageHDU(big, compression_type="RICE_1", quantize_level=4, quantize_method=1, dither_seed=17))
+        add(
+            f"comp_q_rows_{dt}",
+            fits.CompImageHDU(big, compression_type="RICE_1", quantize_level=4, quantize_method=1, dither_seed=17),
+        )
         flat = np.full(shape, 1.25, dt)
         flat[4] = rng.normal(size=shape[1]) * 10.0 ** rng.integers(-30, 30, shape[1])
         add(f"comp_fallback_{dt}", fits.CompImageHDU(flat, compression_type="RICE_1", quantize_level=1e-6))
         for scale, smoothing in [(2, 0), (5, 1), (16, 1)]:
             add(
                 f"comp_hlossy_{dt}_{scale}_{smoothing}",
-                fits.CompImageHDU(d, compression_type="HCOMPRESS_1", hcomp_scale=scale, hcomp_smooth=smoothing, tile_shape=(23, 35), quantize_method=-1),
+                fits.CompImageHDU(
+                    d,
+                    compression_type="HCOMPRESS_1",
+                    hcomp_scale=scale,
+                    hcomp_smooth=smoothing,
+                    tile_shape=(23, 35),
+                    quantize_method=-1,
+                ),
             )
     for scale, smoothing in [(3, 0), (4, 1), (40, 1)]:
         d = (smooth * 50 + noise * 9).astype("i4")
-        add(f"comp_hlossy_i4_{scale}_{smoothing}", fits.CompImageHDU(d, compression_type="HCOMPRESS_1", hcomp_scale=scale, hcomp_smooth=smoothing, tile_shape=(45, 70)))
+        add(
+            f"comp_hlossy_i4_{scale}_{smoothing}",
+            fits.CompImageHDU(
+                d, compression_type="HCOMPRESS_1", hcomp_scale=scale, hcomp_smooth=smoothing, tile_shape=(45, 70)
+            ),
+        )
     for k, hdus in many.items():
         write(f"comp_{k}.fits.fz", *hdus, checksum=k.endswith("_sums"))
 
@@ -396,7 +465,18 @@ def odd():
     """Tables written byte by byte: what astropy reads and does not write."""
 
     def raw(name, rows, width, pcount, data, fields, want=None, **more):
-        h = fits.Header([("XTENSION", "BINTABLE"), ("BITPIX", 8), ("NAXIS", 2), ("NAXIS1", width), ("NAXIS2", rows), ("PCOUNT", pcount), ("GCOUNT", 1), ("TFIELDS", len(fields))])
+        h = fits.Header(
+            [
+                ("XTENSION", "BINTABLE"),
+                ("BITPIX", 8),
+                ("NAXIS", 2),
+                ("NAXIS1", width),
+                ("NAXIS2", rows),
+                ("PCOUNT", pcount),
+                ("GCOUNT", 1),
+                ("TFIELDS", len(fields)),
+            ]
+        )
         for i, field in enumerate(fields):
             for k, v in field.items():
                 h[f"{k}{i + 1}"] = v
@@ -412,20 +492,58 @@ def odd():
     heap = numbers("i4", 40).astype(">i4").tobytes()
     table = np.array([[3, 8], [0, 999], [5, 60], [4, 8], [1, 0]], ">i4")
     gap = b"gap of bytes"
-    raw("theap.fits", 5, 8, len(gap) + len(heap), table.tobytes() + gap + heap, [{"TTYPE": "V", "TFORM": "1PJ(5)"}], THEAP=table.nbytes + len(gap))
+    raw(
+        "theap.fits",
+        5,
+        8,
+        len(gap) + len(heap),
+        table.tobytes() + gap + heap,
+        [{"TTYPE": "V", "TFORM": "1PJ(5)"}],
+        THEAP=table.nbytes + len(gap),
+    )
     wide = np.array([[3, 8], [0, 0], [5, 60]], ">i8")
     raw("wide_heap.fits", 3, 16, len(heap), wide.tobytes() + heap, [{"TTYPE": "V", "TFORM": "QE(5)"}])
     # By the standard scales apply to arrays, too; astropy 8.0 puts what it scaled back into the type it had.
     half = (np.frombuffer(heap, ">i2")[4:7].astype("i4") + 32768).astype("u2")
-    raw("unsigned_heap.fits", 1, 8, len(heap), table[:1].tobytes() + heap, [{"TTYPE": "V", "TFORM": "PI", "TZERO": 32768}], half)
+    raw(
+        "unsigned_heap.fits",
+        1,
+        8,
+        len(heap),
+        table[:1].tobytes() + heap,
+        [{"TTYPE": "V", "TFORM": "PI", "TZERO": 32768}],
+        half,
+    )
     scaled = np.frombuffer(heap, ">i4")[2:5] * 0.1 + 2.5
-    raw("scaled_heap.fits", 1, 8, len(heap), table[:1].tobytes() + heap, [{"TTYPE": "V", "TFORM": "PJ", "TSCAL": 0.1, "TZERO": 2.5}], scaled)
+    raw(
+        "scaled_heap.fits",
+        1,
+        8,
+        len(heap),
+        table[:1].tobytes() + heap,
+        [{"TTYPE": "V", "TFORM": "PJ", "TSCAL": 0.1, "TZERO": 2.5}],
+        scaled,
+    )
     fixed = numbers("f4", (4, 6)).astype(">f4").tobytes()
     # A TDIM may be smaller than the count; astropy 8.0 then takes rows for shorter than they are.
     first = np.frombuffer(fixed, ">f4").reshape(4, 6)[:, :4].reshape(4, 2, 2)
     raw("short_tdim.fits", 4, 24, 0, fixed, [{"TTYPE": "M", "TFORM": "6E", "TDIM": "(2,2)"}], first)
-    raw("text_tdim.fits", 2, 12, 0, b"abcdefghijkl" * 2, [{"TTYPE": "T", "TFORM": "6A", "TDIM": "(6)"}, {"TTYPE": "U", "TFORM": "A6"}])
-    raw("no_tform_count.fits", 2, 6, 0, b"\x01\x02\x03\x04\x05\x06" * 2, [{"TTYPE": "A", "TFORM": "I"}, {"TTYPE": "B", "TFORM": "1J", "TUNIT": "km s-1"}])
+    raw(
+        "text_tdim.fits",
+        2,
+        12,
+        0,
+        b"abcdefghijkl" * 2,
+        [{"TTYPE": "T", "TFORM": "6A", "TDIM": "(6)"}, {"TTYPE": "U", "TFORM": "A6"}],
+    )
+    raw(
+        "no_tform_count.fits",
+        2,
+        6,
+        0,
+        b"\x01\x02\x03\x04\x05\x06" * 2,
+        [{"TTYPE": "A", "TFORM": "I"}, {"TTYPE": "B", "TFORM": "1J", "TUNIT": "km s-1"}],
+    )
     raw("no_columns.fits", 0, 0, 0, b"", [])
 
 
