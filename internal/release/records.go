@@ -125,8 +125,12 @@ func hashFile(ctx context.Context, p string) (sum [32]byte, n int64, err error) 
 		return sum, 0, err
 	}
 	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return sum, 0, err
+	}
 	h := sha256.New()
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, max(512, min(1<<20, st.Size()+1))) // a survey may be of very many small files
 	for {
 		if err := ctx.Err(); err != nil {
 			return sum, n, err
