@@ -22,7 +22,7 @@ rng = np.random.default_rng(4)
 row = 4 * 96 * 96 * 4 if kind == "images" else 24 + 60 * 8 + 880
 n = size // row
 with h5py.File(path, "w") as f:
-    f["object_id"] = np.char.add("object-", np.arange(n).astype("S12"))
+    f["object_id"] = np.char.add(b"object-", np.arange(n).astype("S12"))
     f["ra"] = rng.uniform(0, 360, n)
     f["dec"] = np.degrees(np.arcsin(rng.uniform(-1, 1, n)))
     if kind == "images":
