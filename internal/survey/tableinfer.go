@@ -334,7 +334,7 @@ func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
 		}
 	}
 	if m.Kind != catalog.Scalar && s.missing != "" {
-		n.fill(&m, s)
+		n.warn(WarnFill, m.Name, s.missing, "elements are null here; they become %s", m.setFill())
 	}
 	return m, true
 }
@@ -345,6 +345,8 @@ func (n *inference) tableStruct(s *tableSource, m Mapping) Mapping {
 	if s.nullable != "" {
 		n.warn(WarnNullable, m.Name, s.nullable, "rows may be null here; they become empty")
 	}
+	filled := map[string][]string{} // names of members by what stands for their nulls
+	var order []string
 	for _, x := range s.members {
 		if !n.fine(x) {
 			continue
@@ -355,37 +357,42 @@ func (n *inference) tableStruct(s *tableSource, m Mapping) Mapping {
 		}
 		mm := Mapping{Name: columnName(x.member), From: FromDataset, Source: x.source, Member: x.member, Kind: catalog.List, DType: x.dt, Unit: x.unit, Text: x.text()}
 		if x.missing != "" {
-			n.fill(&mm, x)
+			what := mm.setFill()
+			if filled[what] == nil {
+				order = append(order, what)
+			}
+			filled[what] = append(filled[what], mm.Name)
+			if s.missing == "" {
+				s.missing = x.missing
+			}
 		}
 		m.Members = append(m.Members, mm)
+	}
+	for _, what := range order {
+		n.warn(WarnFill, m.Name, s.missing, "elements of %s are null here; they become %s", strings.Join(filled[what], ", "), what)
 	}
 	return m
 }
 
-// fill decides what stands for null elements, which no column of lists or tensors has.
-func (n *inference) fill(m *Mapping, s *tableSource) {
-	name := m.Name
-	if s.member != "" {
-		name = columnName(s.source + "." + s.member)
-	}
+// setFill decides what stands for null elements, which no column of lists or tensors has, and says it.
+func (m *Mapping) setFill() string {
 	switch class, bits := number(m.DType); class {
-	case 'f', 'c':
-		n.warn(WarnFill, name, s.missing, "elements are null here; they become NaN")
 	case 't':
-		n.warn(WarnFill, name, s.missing, `elements are null here; they become ""`)
+		return `""`
 	case 'b':
 		m.DType, m.Fill = catalog.Uint8, float64(255)
-		n.warn(WarnFill, name, s.missing, "elements are null here; they become 255 among 0 and 1 (uint8)")
+		return "255 among 0 and 1 (uint8)"
 	case 'i':
 		m.Fill = -math.Ldexp(1, bits-1)
-		n.warn(WarnFill, name, s.missing, "elements are null here; they become the least %s (fill: %v)", m.DType, m.Fill)
+		return fmt.Sprintf("the least %s (fill: %.0f)", m.DType, m.Fill)
 	case 'u':
-		// float64 does not hold the greatest uint64; the value before the last power of two does.
+		// float64 does not hold the greatest uint64; the power of two before it does.
 		if m.Fill = math.Ldexp(1, bits) - 1; bits == 64 {
 			m.Fill = math.Ldexp(1, 63)
 		}
-		n.warn(WarnFill, name, s.missing, "elements are null here; they become %v of %s (fill:)", m.Fill, m.DType)
+		return fmt.Sprintf("%.0f (%s)", m.Fill, m.DType)
 	}
+	return "NaN"
 }
 
 func join(sep string, parts ...string) string {
