@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -287,17 +285,6 @@ func FuzzFile(f *testing.F) {
 	}
 	file, _, _ := ours(f, 3)
 	f.Add(file)
-	seeds, err := filepath.Glob("testdata/seeds/*.parquet")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, p := range seeds {
-		b, err := os.ReadFile(p)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if len(file) < 1<<20 {
 			_ = tryAll(t, file)

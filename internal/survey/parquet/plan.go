@@ -615,7 +615,7 @@ func (p *planner) values(l *leaf, f func(row int64, raw []byte) bool) error {
 		return err
 	}
 	s := newSink(l)
-	for row, step := int64(0), int64(4); row < p.t.rows; row += step {
+	for row, step, next := int64(0), int64(4), int64(4); row < p.t.rows; row, step = row+step, next {
 		if err := p.ctx.Err(); err != nil {
 			return err
 		}
@@ -634,6 +634,9 @@ func (p *planner) values(l *leaf, f func(row int64, raw []byte) bool) error {
 			if !f(row+i, s.data[s.off[k-1]:s.off[k]]) {
 				return nil
 			}
+		}
+		if next = 4; k == 0 {
+			next = min(4*step, 1<<16) // nulls are passed over quickly
 		}
 	}
 	return nil
