@@ -178,10 +178,9 @@ KINDS: dict[str, tuple[str, Callable[[Path], Iterator[Rows]], str, tuple[str, ..
 def imported(root: Path, key: str, columns: tuple[str, ...], wide: bool) -> Iterator[Rows]:
     """The same values of every shard that stands in a root, staged or released."""
     names = [c.removeprefix("near ").partition(".") for c in columns]
-    for file in sorted(root.rglob("*.parquet")):
+    # Only shards: a release's table of scalars holds the same rows.
+    for file in sorted(root.rglob("Npix=*/*.parquet")):
         f = pq.ParquetFile(file)
-        if key not in f.schema_arrow.names or not all(n in f.schema_arrow.names for n, _, _ in names):
-            continue  # no shard
         for g in range(f.num_row_groups):
             t = f.read_row_group(g)
             values = [ragged(t[n], member) if member else fixed(t[n]) for n, _, member in names]
