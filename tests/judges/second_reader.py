@@ -145,7 +145,8 @@ class Dataset:
         want(self.latest.id == hint["id"], "latest.json names another id")
         self.meta = self.latest.content["dataset"]
         self.digest = digest_of(self.meta["digest"])
-        found = {str(p.relative_to(self.root)) for p in (self.root / self.name / "dataset").rglob("*.parquet")}
+        catalogues = [self.root / f"{self.name}{end}" / "dataset" for end in ("", "_margin", "_ids")]
+        found = {str(p.relative_to(self.root)) for c in catalogues for p in c.rglob("*.parquet")}
         want(found == {s["path"] for s in self.latest.manifest}, "shards that no manifest names, or that are missing")
         fit = self.meta["shard_size"] // (512 * self.meta["expect"])
         piece = 1 << max(fit, 1).bit_length() - 1
