@@ -185,6 +185,11 @@ func (r *Recipe) Check() error {
 			return err
 		}
 	}
+	for i := range r.Map {
+		if m := &r.Map[i]; m.Wrap && m.Name != r.RA {
+			return r.wrapError(m)
+		}
+	}
 	if err := catalog.CheckColumns(r.Columns()); err != nil {
 		return fmt.Errorf("%w: %w", ErrRecipe, err)
 	}
@@ -208,6 +213,10 @@ func (r *Recipe) Check() error {
 		return bad("ra and dec are both %q", r.RA)
 	}
 	return nil
+}
+
+func (r *Recipe) wrapError(m *Mapping) error {
+	return fmt.Errorf("%w: column %q: wrap: belongs to the right ascension, which is %q", ErrRecipe, m.Name, r.RA)
 }
 
 func (r *Recipe) key(what, name, want string, ok func(byte) bool) error {

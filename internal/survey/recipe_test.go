@@ -3,6 +3,7 @@ package survey
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -28,6 +29,107 @@ columns:
       - {name: time, source: mjd, dtype: float64, unit: d}
   - {name: split, from: split, kind: scalar, dtype: string}
 `
+
+const tableRecipe = `family: table
+hdu: TARGETS
+id: id
+ra: ra
+dec: dec
+drop: [junk]
+columns:
+  - {name: id, source: id, kind: scalar, dtype: int64}
+  - {name: ra, source: c.ra, kind: scalar, dtype: float64, unit: deg, scale: 15, wrap: true}
+  - {name: dec, source: c.dec, kind: scalar, dtype: float64, scale: 57.29577951308232}
+  - {name: flags, source: flags, kind: tensor, dtype: uint8, shape: [3], fill: 255}
+  - {name: n, source: n, kind: list, dtype: int64, nullable: true, fill: -9223372036854775808}
+  - {name: u, source: u, kind: list, dtype: uint64, fill: 9223372036854775808}
+  - {name: x, source: x, kind: list, dtype: float32, fill: nan}
+  - {name: t, source: t, kind: list, dtype: string, fill: "1"}
+  - name: lc
+    kind: struct
+    members:
+      - {name: fid, source: lc, member: fid, dtype: int32, fill: -99}
+      - {name: mag, source: lc, member: mag, dtype: float64, scale: 2.5}
+`
+
+func TestRecipeOfTablesComesBackFromItsText(t *testing.T) {
+	r, err := LoadRecipe([]byte(tableRecipe))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := r.find("n"); m.Fill != -math.Ldexp(1, 63) {
+		t.Errorf("the fill of n is %v", m.Fill)
+	}
+	if m := r.find("t"); m.Fill != "1" {
+		t.Errorf("the fill of t is %v", m.Fill)
+	}
+	text, err := r.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := LoadRecipe(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if a, b := dump(r), dump(back); a != b {
+		t.Errorf("%s\n%s\n%s", a, b, text)
+	}
+	h, err := LoadRecipe([]byte("hdu: 1\npad: {a.b: .nan, c: -1}\n"))
+	if err != nil || h.HDU != "1" || h.Pad["c"] != -1 || !math.IsNaN(h.Pad["a.b"]) {
+		t.Fatalf("%v: %+v", err, h)
+	}
+	if text, err = h.Marshal(); err != nil {
+		t.Fatal(err)
+	}
+	if back, err = LoadRecipe(text); err != nil || dump(h) != dump(back) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+func TestRecipeOfTablesIsRefusedWithTheLine(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"hdu: TARGETS", "hdu: [1]", "line 2: one value"},
+		{"family: table", "family: group", "line 11: "},
+		{"family: table", "family: columnar", "fill: needs family: table"},
+		{"drop: [junk]", "drop: [c.ra]", `line 6: column "ra" is read from "c.ra"`},
+		{"drop: [junk]", "drop: [c]", `line 6: column "ra" is read from "c.ra"`},
+		{"drop: [junk]", "drop: [lc]", `line 6: column "lc" is read from "lc/fid"`},
+		{"drop: [junk]", "drop: [lc.mag]", `line 6: column "lc" is read from "lc/mag"`},
+		{"drop: [junk]", "pad: {c: 1}", "line 6: pad: is a hint"},
+		{"drop: [junk]", "pad: {c: one}", `line 6: "one" is no float64`},
+		{"drop: [junk]", "pad: 3", "line 6: keys and values"},
+		{"scale: 15", "scale: fifteen", `line 9: "fifteen" is no float64`},
+		{"scale: 15", "scale: .nan", "line 9: "},
+		{"scale: 15", "scale: .inf", "line 9: "},
+		{"scale: 15", "scale: 0", "line 9: "},
+		{"float64, unit: deg, scale: 15", "float32, scale: 15", "line 9: "},
+		{"wrap: true", "wrap: perhaps", `line 9: "perhaps" is no bool`},
+		{"float64, unit: deg, scale: 15, wrap: true", "float32, wrap: true", "line 9: "},
+		{"scale: 57.29577951308232", "wrap: true", `line 10: survey: recipe not usable: column "dec": wrap: belongs to the right ascension`},
+		{"fill: 255", "fill: 256", "line 11: "},
+		{"fill: 255", "fill: 1.5", "line 11: "},
+		{"fill: 255", "fill: none", "line 11: "},
+		{"fill: 255", "fill: [1]", "line 11: one value"},
+		{"fill: 255", "fill: null", "line 11: one value"},
+		{"fill: -9223372036854775808", "fill: -9223372036854775808, scale: 2", "line 12: "},
+		{"fill: 9223372036854775808", "fill: -1", "line 13: "},
+		{"fill: nan", "fill: text", "line 14: "},
+		{"fill: \"1\"", "fill: 1", "line 15: "},
+		{"kind: struct", "kind: struct\n    fill: 3", "line 16: "},
+		{"kind: struct", "kind: struct\n    scale: 3", "line 16: "},
+		{"fill: -99", "fill: 1e10", "line 16: "},
+		{"scale: 2.5", "wrap: true", `line 20: key "wrap" is unknown`},
+		{"member: mag, dtype: float64", "member: mag, dtype: int8", "line 16: "},
+	} {
+		if !strings.Contains(tableRecipe, c.old) {
+			t.Fatalf("no %q", c.old)
+		}
+		text := strings.Replace(tableRecipe, c.old, c.new, 1)
+		if _, err := LoadRecipe([]byte(text)); !errors.Is(err, ErrRecipe) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: error is %v, want %q", c.new, err, c.want)
+		}
+	}
+}
 
 func TestRecipeComesBackFromItsText(t *testing.T) {
 	r, err := LoadRecipe([]byte(goodRecipe))
@@ -58,7 +160,7 @@ func TestRecipeComesBackFromItsText(t *testing.T) {
 }
 
 func dump(r *Recipe) string {
-	s := fmt.Sprintf("%v %v %v %v %v %v %q\n", r.Family, r.ID, r.RA, r.Dec, r.NoSky, r.Rename, r.Drop)
+	s := fmt.Sprintf("%v %v %v %v %v %v %q %q %v\n", r.Family, r.ID, r.RA, r.Dec, r.NoSky, r.Rename, r.Drop, r.HDU, r.Pad)
 	for _, m := range r.Map {
 		if m.Pad != nil {
 			s += fmt.Sprintf("pad %v ", *m.Pad)
@@ -159,6 +261,8 @@ func FuzzLoadRecipe(f *testing.F) {
 	f.Add([]byte(goodRecipe))
 	f.Add([]byte("family: columnar\nid: x\nrename: {a: b}\ndrop: [c]\nno_sky: true\n"))
 	f.Add([]byte("a: &a [*a]"))
+	f.Add([]byte(tableRecipe))
+	f.Add([]byte("family: image\nhdu: 1\npad: {a.b: .nan, c: -1}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := LoadRecipe(text)
 		if err != nil {

@@ -115,6 +115,9 @@ func LoadRecipe(text []byte) (*Recipe, error) {
 			}
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
+		if m.Wrap && m.Name != r.RA {
+			return nil, fmt.Errorf("line %d: %w", lines["column "+m.Name], r.wrapError(m))
+		}
 		for _, x := range append([]Mapping{*m}, m.Members...) {
 			if x.Source != "" && (r.drops(x.key()) || r.Family.tabular() && r.dropsTable(x.Source, x.Member)) {
 				return nil, fmt.Errorf("%w: line %d: column %q is read from %q, which drop: leaves out", ErrRecipe, lines["drop"], m.Name, x.key())
@@ -213,8 +216,14 @@ func mappingList(n *yaml.Node, member bool) ([]Mapping, error) {
 			"unit":   func(n *yaml.Node) error { return scalar(n, &m.Unit) },
 			"text":   func(n *yaml.Node) error { return scalar(n, (*string)(&m.Text)) },
 			"round":  func(n *yaml.Node) error { return scalar(n, &m.Round) },
-			"scale":  func(n *yaml.Node) error { return scalar(n, &m.Scale) },
-			"fill":   func(n *yaml.Node) error { return fillValue(n, &m.Fill) },
+			"scale": func(n *yaml.Node) error {
+				err := scalar(n, &m.Scale)
+				if err == nil && m.Scale == 0 {
+					err = at(n, "scale: 0 is no factor")
+				}
+				return err
+			},
+			"fill": func(n *yaml.Node) error { return fillValue(n, &m.Fill) },
 		}
 		if !member {
 			known["shape"] = func(n *yaml.Node) error { return sequence(n, &m.Shape) }
@@ -398,7 +407,9 @@ func mappingNodes(list []Mapping, member bool) *yaml.Node {
 		switch f := m.Fill.(type) {
 		case float64:
 			node := &yaml.Node{}
-			if node.Encode(f) == nil {
+			if f == math.Trunc(f) && math.Abs(f) <= 1<<64 {
+				put(n, "fill", word(strconv.FormatFloat(f, 'f', -1, 64)))
+			} else if node.Encode(f) == nil {
 				put(n, "fill", node)
 			}
 		case string:
