@@ -232,7 +232,7 @@ func everyMapping(t *testing.T, dir string) {
 			rows_null tensor float32 [3 2]; fixed tensor int16 [2 3]; fixed_null tensor uint8 [4]; ext tensor float64 [2 3]; uneven tensor float32 [2 1]; texts refused`,
 		"cutouts":     `plain tensor float32 [3 4] null; s.name scalar string null; s.data tensor float32 [3 4]; other refused; void refused`,
 		"refused":     `cents refused; null refused; bytes4 refused; good scalar int32 null; lists refused`,
-		"int96":       `t refused; x scalar int64 null`,
+		"int96":       `t scalar int64 null; x scalar int64 null`,
 		"uuid":        `u scalar string null`,
 		"huggingface": `img tensor float32 [2 3]; s.a tensor uint8 [1 2 2]; s.c tensor float32 [1]; d tensor float32 [1 3]`,
 	} {
@@ -342,8 +342,8 @@ func TestRealFilesReadAsPyarrowReadsThem(t *testing.T) {
 	}
 	run(t, python, append([]string{"judge"}, dumps...)...)
 	for name, want := range map[string][]string{
-		"ztf.parquet":   {"candidate.ra scalar float64 null", "cutoutScience.stampData tensor float32 [63 63]", "timestamp refused"},
-		"rubin.parquet": {"diaSource.ra scalar float64 null", "cutoutDifference tensor float32 [", "brokerStartProcessTimestamp refused"},
+		"ztf.parquet":   {"candidate.ra scalar float64 null", "cutoutScience.stampData tensor float32 [63 63]", "timestamp scalar int64 null"},
+		"rubin.parquet": {"diaSource.ra scalar float64 null", "cutoutDifference tensor float32 [", "brokerStartProcessTimestamp scalar int64 null"},
 	} {
 		tab, err := Open(context.Background(), filepath.Join(shared, "alerts", name), padding)
 		if err != nil {

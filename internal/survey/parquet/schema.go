@@ -173,8 +173,7 @@ func (l *leaf) element(p *schema.PrimitiveNode) {
 	case pq.Types.Double:
 		set(catalog.Float64, 8)
 	case pq.Types.Int96:
-		l.width, l.size = 12, 12
-		l.err = unsupported("timestamps of 96 bits (INT96) are not read; write them as 64-bit timestamps, or drop the column")
+		l.dtype, l.width, l.size, l.conv, l.unit = catalog.Int64, 12, 8, julian, "ns since 1970-01-01T00:00:00"
 	case pq.Types.ByteArray:
 		l.binary = true
 	case pq.Types.FixedLenByteArray:

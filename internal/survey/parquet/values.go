@@ -3,6 +3,7 @@ package parquet
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"math"
 
 	pq "github.com/apache/arrow-go/v18/parquet"
 
@@ -331,6 +332,25 @@ func bigEndian(dst, src []byte) error {
 			x = x<<8 | int64(c)
 		}
 		binary.LittleEndian.PutUint64(dst[8*i:], uint64(x))
+	}
+	return nil
+}
+
+// Days from the beginning of Julian days to 1970-01-01, and the length of a day.
+const (
+	julianEpoch = 2440588
+	dayNanos    = 86400_000_000_000
+)
+
+// julian turns INT96 timestamps (nanoseconds of the day, then the Julian day) into nanoseconds since 1970.
+func julian(dst, src []byte) error {
+	for i := range len(src) / 12 {
+		nanos, day := int64(binary.LittleEndian.Uint64(src[12*i:])), int64(int32(binary.LittleEndian.Uint32(src[12*i+8:])))-julianEpoch
+		const most = math.MaxInt64/dayNanos - 1
+		if nanos < 0 || nanos > dayNanos || day > most || day < -most {
+			return badValue("a timestamp of 96 bits, Julian day %d and %d ns, is not within 64-bit nanoseconds (1677 to 2262); cast the column, or drop it", day+julianEpoch, nanos)
+		}
+		binary.LittleEndian.PutUint64(dst[8*i:], uint64(day*dayNanos+nanos))
 	}
 	return nil
 }

@@ -314,7 +314,9 @@ def make(out):
     write("refused", refused(5))
     write(
         "int96",
-        pa.table({"t": pa.array(range(5), pa.timestamp("ns")), "x": range(5)}),
+        pa.table(
+            {"t": pa.array([0, 1, -1, 1769700000123456789, -9000000000000000000], pa.timestamp("ns")), "x": range(5)}
+        ),
         use_deprecated_int96_timestamps=True,
     )
     write(
