@@ -37,8 +37,8 @@ func newImportCommand(a *app) *cobra.Command {
 		Use:   "import SRC... --into ROOT",
 		Short: "Turn survey files into the shards of the next release",
 		Long: `Read survey files (HDF5, FITS; files or folders) and stage immutable shards in ROOT: partitioned by bytes over HEALPix, sorted,
-verified row for row and id for id. Nothing is published before ` + "`astropile release`" + `. Interrupted, it leaves ROOT as it was;
-run it again. A later import appends.
+verified row for row and id for id. Nothing is published before ` + "`astropile release`" + `. Interrupted, run it again: it goes on
+where it was. A later import appends.
 
 The first import fixes name, columns, shard size and --expect. Say with --expect how many times larger the dataset will
 grow: a pixel that has been cut is never cut again.`,
