@@ -26,7 +26,19 @@ ROWS = int(os.environ.get("ASTROPILE_MARGIN_ROWS", "5000"))
 RADIUS = 10.0
 THREE = np.degrees(np.arcsin(2 / 3))  # declination where three base pixels meet
 # Where pixels meet: poles, ra 0, corners and edges of base pixels and of finer ones.
-HARD = [(0, 90), (0, -90), (0, THREE), (90, THREE), (180, -THREE), (270, -THREE), (45, 0), (0, 0), (90, 0), (22.5, 19.47), (0, 60)]
+HARD = [
+    (0, 90),
+    (0, -90),
+    (0, THREE),
+    (90, THREE),
+    (180, -THREE),
+    (270, -THREE),
+    (45, 0),
+    (0, 0),
+    (90, 0),
+    (22.5, 19.47),
+    (0, 60),
+]
 
 
 class Sky(NamedTuple):
@@ -89,11 +101,21 @@ def pair(request, astropile, tmp_path_factory):
     ids = np.array([f"J{i:+07d}" for i in right.ids], dtype="S8") if text else right.ids
     publish(astropile, base, "left", 1, left, left.ids)
     flags = ("--margin", "10", "--index", "object_id")
-    report = publish(astropile, base, "right", 1, right.where(early), ids[early], *(flags if request.param != "asked later" else ()))
+    report = publish(
+        astropile, base, "right", 1, right.where(early), ids[early], *(flags if request.param != "asked later" else ())
+    )
     if request.param == "first":
         right = right.where(early)
     else:
-        report = publish(astropile, base, "right", 2, right.where(~early), ids[~early], *(flags if request.param == "asked later" else ()))
+        report = publish(
+            astropile,
+            base,
+            "right",
+            2,
+            right.where(~early),
+            ids[~early],
+            *(flags if request.param == "asked later" else ()),
+        )
     return Pair(base / "left", base / "right", left, right, text, report)
 
 
@@ -153,7 +175,14 @@ def test_every_row_near_a_pixels_edge_is_in_its_margin(pair):
         i = np.unique(i)
         outside = grid.skycoord_to_healpix(places[i]) != p.pixel
         want = set(pair.right_sky.ids[i[outside]].tolist())
-        folder = pair.right / "right_margin" / "dataset" / f"Norder={p.order}" / f"Dir={p.pixel // 10000 * 10000}" / f"Npix={p.pixel}"
+        folder = (
+            pair.right
+            / "right_margin"
+            / "dataset"
+            / f"Norder={p.order}"
+            / f"Dir={p.pixel // 10000 * 10000}"
+            / f"Npix={p.pixel}"
+        )
         got = [n for f in folder.glob("*.parquet") for n in pq.ParquetFile(f).read(["number"])["number"].to_pylist()]
         assert len(got) == len(set(got))
         assert want <= set(got)
