@@ -92,23 +92,45 @@ type offsetReader struct {
 }
 
 func (r *offsetReader) ints(dst []byte, size int, minimum uint64) {
+	if r.width > atOnce {
+		for at := 0; at < len(dst); at += size {
+			putInt(dst[at:], size, r.value(r.bits.wide(r.width), minimum))
+		}
+		return
+	}
+	// The same with the bits at hand in registers.
+	k, acc, n := r.width, r.bits.acc, r.bits.n
 	for at := 0; at < len(dst); at += size {
-		v := r.bits.wide(r.width)
-		if r.fills && v == r.all {
-			v = r.fill
-		} else {
-			v += minimum
+		if n < k {
+			r.bits.acc, r.bits.n = acc, n
+			r.bits.fill()
+			acc, n = r.bits.acc, r.bits.n
 		}
-		switch size {
-		case 1:
-			dst[at] = byte(v)
-		case 2:
-			le.PutUint16(dst[at:], uint16(v))
-		case 4:
-			le.PutUint32(dst[at:], uint32(v))
-		default:
-			le.PutUint64(dst[at:], v)
-		}
+		v := r.value(acc>>(64-k), minimum)
+		acc <<= k
+		n -= k
+		putInt(dst[at:], size, v)
+	}
+}
+
+func (r *offsetReader) value(distance, minimum uint64) uint64 {
+	if r.fills && distance == r.all {
+		return r.fill
+	}
+	return distance + minimum
+}
+
+// putInt writes the low size bytes of v, little-endian.
+func putInt(b []byte, size int, v uint64) {
+	switch size {
+	case 1:
+		b[0] = byte(v)
+	case 2:
+		le.PutUint16(b, uint16(v))
+	case 4:
+		le.PutUint32(b, uint32(v))
+	default:
+		le.PutUint64(b, v)
 	}
 }
 
