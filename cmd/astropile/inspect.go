@@ -15,7 +15,7 @@ func newInspectCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect SRC...",
 		Short: "Say what import would make of survey files, as a recipe",
-		Long: `Look into survey files (HDF5, FITS; a file or a folder) and print the recipe by which import would turn them into columns:
+		Long: `Look into survey files (HDF5, FITS, Parquet, CSV, ECSV, JSONL; a file or a folder) and print the recipe by which import would turn them into columns:
 which one is the id, the position, what is a tensor, of which type, shape and unit, what is ragged. Warnings go to standard
 error. Change the recipe where you want it otherwise, and give it to import with --recipe.`,
 		Example: `  astropile inspect legacysurvey/
@@ -40,7 +40,7 @@ error. Change the recipe where you want it otherwise, and give it to import with
 				return e
 			}
 			if a.json {
-				if e := a.printReport(cmd.Context(), map[string]any{"recipe": string(text), "columns": r.Columns(), "warnings": warningTexts(warnings)}, err); e != nil {
+				if e := a.printReport(cmd.Context(), map[string]any{"recipe": string(text), "columns": r.Columns(), "notes": notes(r), "warnings": warningTexts(warnings)}, err); e != nil {
 					return e
 				}
 			} else if _, e := a.out.Write(text); e != nil {
@@ -67,6 +67,15 @@ func loadRecipe(file string) (*survey.Recipe, error) {
 		return nil, fmt.Errorf("%s: %w", file, release.Graded(err))
 	}
 	return r, nil
+}
+
+// notes says of every column why it is what it is.
+func notes(r *survey.Recipe) map[string]string {
+	out := map[string]string{}
+	for i := range r.Map {
+		out[r.Map[i].Name] = r.Map[i].Note
+	}
+	return out
 }
 
 func warningTexts(ws []survey.Warning) []string {

@@ -50,10 +50,10 @@ type FilesOptions struct {
 	Progress Progress
 }
 
-// FromFiles is the survey in HDF5 files; sources are files or folders. The error wraps ErrRefused where columns or
+// FromFiles is the survey in files; sources are files or folders. The error wraps ErrRefused where columns or
 // positions do not fit, ErrDamaged where a file does not decode.
 func FromFiles(ctx context.Context, dir string, sources []string, opt FilesOptions) (*Survey, []survey.Warning, error) {
-	inputs, err := survey.Discover(sources)
+	inputs, passed, err := survey.DiscoverAll(sources)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,6 +77,7 @@ func FromFiles(ctx context.Context, dir string, sources []string, opt FilesOptio
 		}
 	}
 	r, warnings, err := survey.InspectInputs(ctx, inputs, inspect)
+	warnings = append(passed, warnings...)
 	if err != nil {
 		return nil, warnings, graded(err)
 	}
