@@ -17,7 +17,8 @@
 //   - Lists of varying length in one struct whose lengths agree in every row are one struct of lists, named by the struct.
 //   - A list of structs is a struct of lists: a member a leaf, names of inner structs joined with an underscore. Lists inside
 //     are refused one by one (prv_candidates.member). A map is the list of its entries: members key and value.
-//   - Binary columns whose values are FITS images, gzipped or not, are tensors by Options.Cutout. Other binary is refused.
+//   - Binary columns whose values are FITS images, gzipped or not, are tensors by Options.Cutout. Images
+//     of several shapes are refused unless Options.Pad fills up the smaller ones. Other binary is refused.
 //   - Timestamps of 96 bits become int64 nanoseconds. Decimals with a fraction, intervals and columns of nothing but nulls without a
 //     type are refused by name.
 //
