@@ -36,7 +36,7 @@ func newImportCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import SRC... --into ROOT",
 		Short: "Turn survey files into the shards of the next release",
-		Long: `Read survey files (HDF5, FITS; files or folders) and stage immutable shards in ROOT: partitioned by bytes over HEALPix, sorted,
+		Long: `Read survey files (HDF5, FITS, Parquet, CSV, ECSV, JSONL; files or folders) and stage immutable shards in ROOT: partitioned by bytes over HEALPix, sorted,
 verified row for row and id for id. Nothing is published before ` + "`astropile release`" + `. Interrupted, run it again: it goes on
 where it was. A later import appends.
 

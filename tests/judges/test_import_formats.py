@@ -76,7 +76,7 @@ def element(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def image(raw: bytes | None, shape: tuple[int, ...]) -> list:
+def image(raw: bytes, shape: tuple[int, ...]) -> Any:
     """The first image of a FITS file, in the corner of one of the shape, NaN where there is none."""
     out = np.full(shape, np.nan)
     with fits.open(io.BytesIO(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)) as hdus:
