@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -201,13 +200,4 @@ func openFITS(in Input, r *Recipe) (_ table.Table, _ Family, err error) {
 		return nil, "", err
 	}
 	return fitsTable{t, f}, Table, nil
-}
-
-// stem is a file's name without folder and endings.
-func stem(path string) string {
-	name := filepath.Base(path)
-	for named(name) != "" || strings.HasSuffix(strings.ToLower(name), ".gz") {
-		name = strings.TrimSuffix(name, filepath.Ext(name))
-	}
-	return name
 }
