@@ -53,7 +53,7 @@
 //
 // A recipe is YAML; unknown keys, contradictions and values of the wrong kind are refused with their line. Without
 // columns it is a set of hints that Inspect completes: family, hdu, id, ra, dec, no_sky, rename (column: new name), drop
-// (sources; of a struct all that is in it). With columns it is complete, and inputs have to fit it. A column has
+// (sources; of a struct all that is in it), pad (source of tensors: what fills up smaller ones). Hints name columns or sources. With columns it is complete, and inputs have to fit it. A column has
 //
 //	name, kind (scalar, tensor, list, struct), dtype, shape, unit, nullable
 //	source    dataset or attribute;  member  of a compound, with slashes for members of members
@@ -62,6 +62,7 @@
 //	split     list of text: what stands between the parts of one text
 //	trim      struct of bands x epochs: the member that holds the time
 //	pad       tensor: fills up smaller values at the end of each axis
+//	shape     may also give the elements another number of axes; with the same number, shapes have to agree
 //	round     floats may be rounded to dtype
 //	scale     factor of a float64 column: 15 for hours, 57.29577951308232 for radians
 //	wrap      right ascension from -180 to 180, or 360, is brought into [0, 360)

@@ -20,6 +20,17 @@ const healpixOrder = 4
 // sentinels are numbers that published tables put where there is no value.
 var sentinels = []float64{-99, -999, -9999, 9999, -99.99, -999.99}
 
+// magnitudes has a few more, for columns whose names say that they hold magnitudes.
+var magnitudes = []float64{99, 99.99, 999}
+
+// sentinelsOf lists the sentinels of a column.
+func sentinelsOf(name string) []float64 {
+	if strings.Contains(strings.ToLower(name), "mag") {
+		return slices.Concat(sentinels, magnitudes)
+	}
+	return sentinels
+}
+
 // columnStats is what the sample shows of a column.
 type columnStats struct {
 	rows      int
@@ -216,7 +227,7 @@ func (s *sampler) column(in Input, c *catalog.Column, v *catalog.Vector) {
 		if c.Kind != catalog.Scalar || class != 'f' && class != 'i' {
 			continue
 		}
-		if x := scalarFloat(v, c, i); slices.Contains(sentinels, x) {
+		if x := scalarFloat(v, c, i); slices.Contains(sentinelsOf(c.Name), x) {
 			if st.file == "" {
 				st.file = in.Path
 			}
@@ -255,7 +266,7 @@ func (s *sampler) report() {
 		if st == nil {
 			continue
 		}
-		for _, x := range sentinels {
+		for _, x := range sentinelsOf(m.Name) {
 			if k := st.sentinels[x]; k > 0 && st.varies {
 				n.warn(WarnSentinel, m.Name, st.file, "%v in %d of %d rows of the sample; it is kept as a number", x, k, st.rows)
 			}
@@ -294,6 +305,8 @@ func (s *sampler) report() {
 		unit := strings.ToLower(m.Unit)
 		switch {
 		case m.Scale != 0:
+		case strings.Contains(strings.ToLower(name), "hour"):
+			n.warn(WarnUnits, name, "", "its name says hours: they become degrees with scale: 15")
 		case slices.Contains([]string{"h", "hr", "hour", "hours", "hourangle", "hms"}, unit):
 			n.warn(WarnUnits, name, "", "its unit is %q: hours become degrees with scale: 15", m.Unit)
 		case slices.Contains([]string{"rad", "radian", "radians"}, unit):

@@ -320,6 +320,26 @@ func TestInspectFindsHoursAndRadians(t *testing.T) {
 	}
 }
 
+func TestInspectWarnsOfSentinelsAndHoursByName(t *testing.T) {
+	s := "object_id,ra_hours,dec,mag_g,size\n"
+	for i := range 20 {
+		s += fmt.Sprintf("%d,%d.5,%d,%d,%d\n", i, i, i, 15+84*(i%2), 15+84*(i%2))
+	}
+	_, warnings, _, err := inspectText(t, map[string]string{"a.csv": s}, "ra: ra_hours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range warnings {
+		if w.Code == WarnSentinel || w.Code == WarnUnits && strings.Contains(w.Text, "name") {
+			got = append(got, w.Column)
+		}
+	}
+	if !slices.Equal(got, []string{"mag_g", "ra_hours"}) {
+		t.Errorf("warnings are %v", warnings)
+	}
+}
+
 func TestStructsListsAndNullsOfParquet(t *testing.T) {
 	sources := []string{"testdata/tables/alerts.parquet"}
 	r, warnings, err := Inspect(context.Background(), sources, InspectOptions{Recipe: hints(t, "id: alertId\nra: candidate.ra\nrename: {candidate.mag: mag}\ndrop: [candidate.rb]")})
