@@ -50,7 +50,7 @@ func newRootCommand(a *app) *cobra.Command {
 		return usageError{err}
 	})
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document instead of text")
-	root.AddCommand(newInspectCommand(a), newImportCommand(a), newReleaseCommand(a), newVerifyCommand(a), newInfoCommand(a), newLsCommand(a),
+	root.AddCommand(newInspectCommand(a), newImportCommand(a), newReleaseCommand(a), newVerifyCommand(a), newInfoCommand(a), newLsCommand(a), newSelectCommand(a),
 		newSynthCommand(a), newStreamCommand(a), newHealpixCommand(a), newFeedCommand(), newBenchCellCommand())
 	return root
 }
