@@ -44,14 +44,24 @@ The first import fixes name, columns, shard size and --expect. Say with --expect
 grow: a pixel that has been cut is never cut again.`,
 		Example: `  astropile import legacysurvey/ --into releases/legacysurvey
   astropile import dr10/ --into releases/legacysurvey --recipe recipe.yaml --expect 20x
-  astropile import spectra.hdf5 --into releases/spectra --no-sky --duplicates first`,
-		Args: args(cobra.MinimumNArgs(1)),
+  astropile import spectra.hdf5 --into releases/spectra --no-sky --duplicates first
+  astropile import --into releases/spectra --discard      throw away what is staged`,
 		RunE: func(cmd *cobra.Command, src []string) error {
 			if o.into == "" {
 				return usageError{errors.New("--into is needed: the folder of the dataset")}
 			}
+			if len(src) == 0 && !o.discard {
+				return usageError{errors.New("SRC is needed: files or folders to import")}
+			}
 			if err := o.check(); err != nil {
 				return err
+			}
+			if o.discard {
+				// At once, and not only once the new inputs turn out to be good: what was to be thrown away could be released otherwise.
+				done, err := release.Discard(cmd.Context(), o.into)
+				if err != nil || len(src) == 0 {
+					return a.discarded(done, o.into, err)
+				}
 			}
 			limitMemory(o.memory)
 			r, err := loadRecipe(o.recipe)
@@ -82,6 +92,21 @@ grow: a pixel that has been cut is never cut again.`,
 	f.Var(&o.duplicates, "duplicates", "an id that occurs twice: error, first (keep the first) or all (keep all)")
 	addImportFlags(cmd, &o)
 	return cmd
+}
+
+// discarded says what a discard without an import did.
+func (a *app) discarded(done bool, into string, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case a.json:
+		return a.printJSON(map[string]bool{"discarded": done})
+	case done:
+		fmt.Fprintf(a.out, "%s: thrown away what was staged\n", into)
+	default:
+		fmt.Fprintf(a.out, "%s: nothing was staged\n", into)
+	}
+	return nil
 }
 
 // addImportFlags adds what import and synth share.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -458,6 +459,35 @@ func (im *importer) optionsKey() string {
 func (im *importer) key() (keyParts, error) {
 	inputs, err := im.inputsKey()
 	return keyParts{inputs, catalog.RefOf(im.survey.Recipe).SHA256, im.optionsKey()}, err
+}
+
+// Discard throws away what imports staged in a root, or read before they were interrupted, and says whether there was any.
+func Discard(_ context.Context, dir string) (bool, error) {
+	r, err := openRoot(dir)
+	if err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(r.path(stagingDir)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	unlock, err := r.lock()
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if err := r.recover(); err != nil {
+		return false, err
+	}
+	js, err := r.journals()
+	if err != nil {
+		return false, err
+	}
+	for _, j := range js {
+		if err := r.discard(j.Release); err != nil {
+			return false, err
+		}
+	}
+	return len(js) > 0, nil
 }
 
 // repeat finds that an import is staged: the same one, or one that is in the way.

@@ -115,6 +115,10 @@ func InspectInputs(ctx context.Context, inputs []Input, opt InspectOptions) (*Re
 		for _, name := range []string{r.ID, r.RA, r.Dec} {
 			if m := r.find(name); m != nil && r.Family.tabular() {
 				m.Nullable = false // a row without is refused by name
+				if class, _ := number(m.DType); name != r.ID && (class == 'i' || class == 'u') {
+					// Whole degrees in these inputs do not mean whole degrees for ever.
+					m.DType, m.Note = catalog.Float64, join("; ", "whole numbers in the file", m.Note)
+				}
 			}
 		}
 		if err := firstProblems(n.problems); err != nil {

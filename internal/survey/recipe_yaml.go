@@ -270,6 +270,11 @@ func fillValue(n *yaml.Node, dst *any) error {
 	case strings.EqualFold(n.Value, "nan"):
 		*dst = math.NaN()
 	case n.Decode(&f) == nil:
+		var whole int64
+		var natural uint64
+		if n.Decode(&whole) == nil && (f == 1<<63 || int64(f) != whole) || n.Decode(&natural) == nil && (f >= 1<<64 || uint64(f) != natural) {
+			return at(n, "fill: %s is not exact as float64, by which fills are held; take %.0f", n.Value, f)
+		}
 		*dst = f
 	default:
 		*dst = n.Value
@@ -408,7 +413,7 @@ func mappingNodes(list []Mapping, member bool) *yaml.Node {
 		case float64:
 			node := &yaml.Node{}
 			if f == math.Trunc(f) && math.Abs(f) <= 1<<64 {
-				put(n, "fill", word(strconv.FormatFloat(f, 'f', -1, 64)))
+				put(n, "fill", word(strconv.FormatFloat(f, 'f', 0, 64)))
 			} else if node.Encode(f) == nil {
 				put(n, "fill", node)
 			}

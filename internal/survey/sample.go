@@ -289,6 +289,7 @@ func (s *sampler) report() {
 	if s.outside != "" {
 		n.warn(WarnPosition, r.RA, s.outside, "the position is not in the pixel (order %d, NESTED) that the folder is named after", healpixOrder)
 	}
+	s.units()
 	if len(s.ra) < 8 {
 		return
 	}
@@ -300,6 +301,11 @@ func (s *sampler) report() {
 	case hiRA < 24 && hiRA-loRA > 6 && hiDec-loDec > 20, hiRA < 24 && hiRA-loRA > 12 && len(s.ra) >= 100:
 		n.warn(WarnUnits, r.RA, "", "ra is within [0, 24) while dec spans %.0f degrees: hours? Degrees belong here (scale: 15)", hiDec-loDec)
 	}
+}
+
+// units warns of positions whose unit or name says something other than degrees.
+func (s *sampler) units() {
+	n, r := s.n, s.n.recipe
 	for _, name := range []string{r.RA, r.Dec} {
 		m := r.find(name)
 		unit := strings.ToLower(m.Unit)
@@ -311,6 +317,8 @@ func (s *sampler) report() {
 			n.warn(WarnUnits, name, "", "its unit is %q: hours become degrees with scale: 15", m.Unit)
 		case slices.Contains([]string{"rad", "radian", "radians"}, unit):
 			n.warn(WarnUnits, name, "", "its unit is %q: radians become degrees with scale: 57.29577951308232", m.Unit)
+		case slices.Contains([]string{"arcsec", "arcsecond", "arcseconds", "arcmin", "arcminute", "arcminutes", "mas"}, unit):
+			n.warn(WarnUnits, name, "", "its unit is %q; degrees belong here (scale:)", m.Unit)
 		}
 	}
 }

@@ -107,7 +107,14 @@ func (g *tableMerger) add(where string, fields []table.Field, weak map[string]bo
 			if s.err == nil {
 				s.err, s.errWhere = f.Err, where
 			}
+		case f.Empty:
+			if s.nullable == "" {
+				s.nullable = where
+			}
 		case f.Column.Kind == catalog.Struct:
+			if s.bare() {
+				s.kind = catalog.Struct
+			}
 			s.joinStruct(f, where)
 		default:
 			s.strong = s.strong || !weak[f.Source]
@@ -157,7 +164,7 @@ func (s *tableSource) joinStruct(f *table.Field, where string) {
 // join takes in what one table says of a column.
 func (s *tableSource) join(c *catalog.Column, where string, padded, missing bool) {
 	if s.dt == "" {
-		s.dt, s.dtWhere, s.shape, s.most = c.DType, where, c.Shape, slices.Clone(c.Shape)
+		s.kind, s.dt, s.dtWhere, s.shape, s.most = c.Kind, c.DType, where, c.Shape, slices.Clone(c.Shape)
 	}
 	if c.Kind != s.kind {
 		// Arrays of one axis whose lengths agree in one input and not in another are lists.
@@ -173,6 +180,8 @@ func (s *tableSource) join(c *catalog.Column, where string, padded, missing bool
 	if c.DType != s.dt && !(s.checked && s.dt == catalog.Float64 && !c.DType.Complex() && c.DType != catalog.String) {
 		dt, checked, ok := common(s.dt, c.DType)
 		switch {
+		case !ok && s.kind == catalog.Scalar && whole(s.dt, c.DType):
+			s.dt, s.dtWhere = catalog.String, where // an integer is exact as its decimal text
 		case !ok && s.clash == "":
 			s.clash = fmt.Sprintf("%s in %s, %s in %s", s.dt, s.dtWhere, c.DType, where)
 		case ok:
@@ -203,6 +212,17 @@ func (s *tableSource) join(c *catalog.Column, where string, padded, missing bool
 		s.missing = where
 	}
 	s.padded = s.padded || padded
+}
+
+// bare says that nothing but inputs without a value showed the source so far.
+func (s *tableSource) bare() bool { return s.dt == "" && len(s.members) == 0 && s.err == nil }
+
+// whole says whether two types are text and an integer, or two integers that no type holds together.
+func whole(a, b catalog.DType) bool {
+	ca, _ := number(a)
+	cb, _ := number(b)
+	isInt := func(c byte) bool { return c == 'i' || c == 'u' }
+	return ca == 't' && isInt(cb) || cb == 't' && isInt(ca) || isInt(ca) && isInt(cb)
 }
 
 // columnName makes a name that the format allows of a source: dots and slashes become underscores.
@@ -271,6 +291,9 @@ func (s *tableSource) text() Text {
 
 // tableColumn maps one source to one column.
 func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
+	if s.bare() && s.kind != catalog.Struct {
+		s.kind, s.dt = catalog.Scalar, catalog.Float64
+	}
 	name := columnName(s.source)
 	if err := (&catalog.Column{Name: name, Kind: catalog.Scalar, DType: catalog.Int8}).Check(); err != nil && name != "" && len(name) <= 255 {
 		// Names that HATS gives a meaning: its own columns of older catalogues have them.
@@ -320,6 +343,9 @@ func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
 		if err := c.Check(); err != nil {
 			n.problem("%s: %q is %s of shape %v a row, which is empty, over %d MiB or of too many axes: leave it out (drop: [%s])", s.where, s.source, s.dt, m.Shape, catalog.MaxTensorBytes>>20, s.source)
 			return m, false
+		}
+		if strings.Contains(s.note, "BLANK") {
+			n.warn(WarnSentinel, m.Name, s.where, "%s; it is kept as a number", s.note)
 		}
 		if s.nullable != "" {
 			n.warn(WarnNullable, m.Name, s.nullable, "rows may be null here, and a tensor has no null: such a row will be refused, unless the recipe says fill: VALUE")

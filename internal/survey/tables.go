@@ -74,6 +74,12 @@ func (b *base) openTable(t table.Table) (Reader, error) {
 			return p
 		}
 		f := &fields[i]
+		if f.Empty && p.member < 0 {
+			if !m.Nullable && t.Rows() > 0 {
+				fail("%q has no value in any row, and column %q always has; nullable: true lets it have none", m.key(), m.Name)
+			}
+			return p
+		}
 		p.field, p.native, p.padded = i, f.Column, f.Padded
 		if p.member >= 0 {
 			p.native = f.Column.Members[p.member]
@@ -260,6 +266,13 @@ func (r *tableReader) requests() (want []table.Request, at map[int]asked) {
 				member := max(0, p.member)
 				first, other, fits := nativeFills(fill, p.native.DType)
 				want[k.first].Fill[member] = first
+				// Of integers it has to be known which elements are null, or a value that equals the fill would pass for one.
+				if i := max(0, p.member); fits && integral(p.native.DType) && i < len(fields[p.field].Missing) && fields[p.field].Missing[i] {
+					fits = false
+					if other = 0.0; first == other {
+						other = 1.0
+					}
+				}
 				if !fits && k.other < 0 {
 					k.other = len(want)
 					want = append(want, table.Request{Field: p.field, Fill: slices.Clone(want[k.first].Fill)})
@@ -272,6 +285,12 @@ func (r *tableReader) requests() (want []table.Request, at map[int]asked) {
 		}
 	}
 	return want, at
+}
+
+// integral says whether values of a type are whole numbers or bools.
+func integral(d catalog.DType) bool {
+	class, _ := number(d)
+	return class == 'i' || class == 'u' || class == 'b'
 }
 
 // nativeFills gives the fill for elements of type d, and where it does not fit them two others that do.
@@ -479,7 +498,7 @@ func (r *tableReader) convert(m *Mapping, p *tablePart, src, other *catalog.Vect
 	if other != nil {
 		null = nulls(data, other.Data[from*e.size:(from+count)*e.size], e.size)
 	}
-	if e.dt == m.DType && null == nil {
+	if e.dt == m.DType && other == nil {
 		if m.DType == catalog.Bool {
 			if i := notBool(data); i >= 0 {
 				return nil, r.valueError(row(i), m.Name, inexact(m, data, &e, i))
@@ -492,15 +511,21 @@ func (r *tableReader) convert(m *Mapping, p *tablePart, src, other *catalog.Vect
 	if i := convert(out, m.DType, data, &e, count, m.Round); i >= 0 {
 		return nil, r.valueError(row(i), m.Name, inexact(m, data, &e, i))
 	}
-	if null != nil {
-		one := make([]byte, size)
-		if err := putFill(one, m); err != nil {
-			return nil, r.valueError(row(0), m.Name, err)
-		}
-		for i, is := range null {
-			if is {
-				copy(out[i*size:], one)
-			}
+	if other == nil || m.Fill == nil {
+		return out, nil
+	}
+	one := make([]byte, size)
+	if err := putFill(one, m); err != nil {
+		return nil, r.valueError(row(0), m.Name, err)
+	}
+	exact := integral(m.DType)
+	for i := range count {
+		at := out[i*size : (i+1)*size]
+		switch {
+		case null != nil && null[i]:
+			copy(at, one)
+		case exact && bytes.Equal(at, one):
+			return nil, r.rowError(row(i), m.Name, "a value equals fill: %v, which stands for null elements here; choose another fill", m.Fill)
 		}
 	}
 	return out, nil

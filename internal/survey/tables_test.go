@@ -241,7 +241,7 @@ func TestTablesOfTextBecomeColumns(t *testing.T) {
 	for _, c := range b.Columns {
 		names = append(names, fmt.Sprintf("%s %s %v", c.Name, c.DType, c.Nullable))
 	}
-	if want := []string{"object_id int64 false", "ra float64 false", "dec int64 false", "m float64 true", "name string false", "extra int64 true"}; !slices.Equal(names, want) {
+	if want := []string{"object_id int64 false", "ra float64 false", "dec float64 false", "m float64 true", "name string false", "extra int64 true"}; !slices.Equal(names, want) {
 		t.Errorf("columns are %v, want %v", names, want)
 	}
 	_, m := vectorOf(t, b, "m")

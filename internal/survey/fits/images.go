@@ -24,7 +24,7 @@ type imageTable struct {
 
 // Images gives a file that describes one object by images: a table of one row. Its fields are
 //
-//   - a tensor for every HDU with an image (compressed or not), named by its EXTNAME, else image, image_2, ...; a name that
+//   - a tensor for every HDU with an image (compressed or not), named by its EXTNAME, else (and where it is the COMPRESSED_IMAGE of compressed images without a name) image, image_2, ...; a name that
 //     is taken gets a number. Its unit is BUNIT. One of over catalog.MaxTensorBytes has an error;
 //   - header.KEYWORD for keywords of the first HDU that has an image and then of the primary: text, int64, float64, bool,
 //     complex128 as the value is written. The first card of a keyword counts. What describes the file and not the
@@ -75,10 +75,13 @@ func (t *imageTable) add(f table.Field, im *Image, v *catalog.Vector) {
 	t.fields, t.images, t.values = append(t.fields, f), append(t.images, im), append(t.values, v)
 }
 
+// defaultCompressed is the EXTNAME that writers of tile-compressed images give to those that have none.
+const defaultCompressed = "COMPRESSED_IMAGE"
+
 // image adds the field of an HDU.
 func (t *imageTable) image(h *HDU, taken map[string]bool) {
 	name := h.name
-	if name == "" {
+	if name == "" || name == defaultCompressed {
 		name = "image"
 	}
 	base := name

@@ -19,6 +19,8 @@ type Field struct {
 	// Missing says that elements inside a list, a tensor or a struct's members may be null; one flag a member for structs,
 	// else one. Request.Fill says what stands for them.
 	Missing []bool
+	// Empty says that no row has a value, so that type and kind of the column are nobody's word: it goes with any.
+	Empty bool
 	// Err says why the source has no place in a column; Column may then be empty but for its name.
 	Err error
 	// Note is what a person should know of how the values were made ("gzipped FITS images of 63 x 63"); may be empty.

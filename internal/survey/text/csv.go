@@ -72,6 +72,7 @@ func (s *Scan) scanRecords(ctx context.Context, in *input, is format, null []str
 		var why string
 		c.DType, c.Nullable, why = cols[i].settle()
 		f.Note = join(notes[i], why)
+		f.Empty = cols[i].none() && !cols[i].empty
 		s.fields = append(s.fields, f)
 		s.cols = append(s.cols, column{})
 		if c.DType == catalog.String {

@@ -394,7 +394,7 @@ func (n *node) leaf(rows int64, varying *int64) table.Field {
 	c.DType = elementType(n)
 	switch {
 	case n.kind == unknown:
-		f.Note = "no row has a value"
+		f.Note, f.Empty = "no row has a value", true
 	case n.elements == 0 && n.kind != single:
 		f.Note = "no row has an element"
 	}

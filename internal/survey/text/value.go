@@ -170,5 +170,5 @@ func appendFill(dst []byte, d catalog.DType, fill any) ([]byte, error) {
 	if v != math.Trunc(v) || math.Abs(v) > 1<<64 {
 		return dst, fmt.Errorf("the fill %v is no %s", v, d)
 	}
-	return appendValue(dst, d, strconv.AppendFloat(nil, v, 'f', -1, 64))
+	return appendValue(dst, d, strconv.AppendFloat(nil, v, 'f', 0, 64))
 }
