@@ -125,7 +125,7 @@ func (o *selectOptions) selection() (query.Selection, error) {
 		order, list, ok := strings.Cut(o.healpix, ":")
 		k, err := strconv.Atoi(order)
 		if !ok || err != nil {
-			return s, fmt.Errorf("--healpix %q is not ORDER:PIXEL,...", o.healpix)
+			return s, fmt.Errorf("--healpix %q is no ORDER:PIXEL list", o.healpix)
 		}
 		p := &query.Pixels{Order: k}
 		for _, x := range strings.Split(list, ",") {
