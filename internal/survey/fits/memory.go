@@ -169,6 +169,10 @@ func (d *Decoder) plain(raw []byte) (at int, ok bool, err error) {
 		case word&^0xffffff == wordNaxisN && b[5] >= '1' && b[5] <= '8' && b[6] == ' ' && b[7] == ' ':
 			n = int(b[5] - '0')
 		default:
+			// A keyword of this image that was damaged must not pass for one that does not matter: the whole reader judges.
+			if !likeKeyword(b[:8]) {
+				return 0, false, nil
+			}
 			continue
 		}
 		c, err := parseCard(b, int64(p))
@@ -200,4 +204,14 @@ func (d *Decoder) plain(raw []byte) (at int, ok bool, err error) {
 			return 0, false, nil
 		}
 	}
+}
+
+// likeKeyword says whether eight bytes are of those that keywords are made of.
+func likeKeyword(b []byte) bool {
+	for _, c := range b {
+		if c != ' ' && c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
 }
