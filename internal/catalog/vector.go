@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // ErrVector marks column data whose parts do not fit together.
@@ -203,4 +204,32 @@ func rising(x []int64) bool {
 		}
 	}
 	return true
+}
+
+// AppendText appends a row of a scalar of text or whole numbers as text, integers in decimal: what ids are sorted, compared and asked for by. Of
+// other types it appends the bytes.
+func (v *Vector) AppendText(dst []byte, d DType, i int) []byte {
+	b := v.Data
+	switch d {
+	case String:
+		return append(dst, v.Str(i)...)
+	case Int8:
+		return strconv.AppendInt(dst, int64(int8(b[i])), 10)
+	case Int16:
+		return strconv.AppendInt(dst, int64(int16(le.Uint16(b[2*i:]))), 10)
+	case Int32:
+		return strconv.AppendInt(dst, int64(int32(le.Uint32(b[4*i:]))), 10)
+	case Int64:
+		return strconv.AppendInt(dst, int64(le.Uint64(b[8*i:])), 10)
+	case Uint8:
+		return strconv.AppendUint(dst, uint64(b[i]), 10)
+	case Uint16:
+		return strconv.AppendUint(dst, uint64(le.Uint16(b[2*i:])), 10)
+	case Uint32:
+		return strconv.AppendUint(dst, uint64(le.Uint32(b[4*i:])), 10)
+	case Uint64:
+		return strconv.AppendUint(dst, le.Uint64(b[8*i:]), 10)
+	}
+	n := d.Size()
+	return append(dst, b[i*n:(i+1)*n]...)
 }

@@ -109,7 +109,7 @@ func (p compareConst) eval(c *chunk, out []uint64) error {
 	case catalog.Float16:
 		f := c.numbers()
 		for i, h := range view[uint16](v.Data) {
-			f[i] = halfFloat(h)
+			f[i] = catalog.HalfToFloat(h)
 		}
 		compareWords(out, f, p.op, p.f)
 		c.giveNumbers(f)
@@ -177,7 +177,7 @@ func newCompare(column int, dtype catalog.DType, o op, value any) predicate {
 		case catalog.Float32:
 			f = float64(float32(f))
 		case catalog.Float16:
-			f = roundHalf(f)
+			f = catalog.HalfToFloat(catalog.FloatToHalf(f))
 		}
 		if math.IsNaN(f) {
 			return none{}
@@ -263,20 +263,6 @@ func toFloat(v any) float64 {
 		return float64(i)
 	}
 	return v.(float64)
-}
-
-func roundHalf(f float64) float64 {
-	a := math.Abs(f)
-	switch {
-	case f != f || math.IsInf(f, 0):
-		return f
-	case a >= 65520:
-		return math.Copysign(math.Inf(1), f)
-	case a < 1.0/(1<<14):
-		return math.Copysign(math.RoundToEven(a*(1<<24))/(1<<24), f)
-	}
-	_, exp := math.Frexp(a)
-	return math.Copysign(math.Ldexp(math.RoundToEven(math.Ldexp(a, 11-exp)), exp-11), f)
 }
 
 // class is f, i, u, b or t.

@@ -353,7 +353,7 @@ func (n columnNumber) eval(c *chunk, out []float64) error {
 		widen(out, view[uint64](v.Data))
 	case catalog.Float16:
 		for i, h := range view[uint16](v.Data) {
-			out[i] = halfFloat(h)
+			out[i] = catalog.HalfToFloat(h)
 		}
 	}
 	if v.Valid != nil {
@@ -364,17 +364,6 @@ func (n columnNumber) eval(c *chunk, out []float64) error {
 		}
 	}
 	return nil
-}
-
-func halfFloat(h uint16) float64 {
-	sign, exp, mant := uint64(h>>15)<<63, int(h>>10&31), uint64(h&1023)
-	switch exp {
-	case 31:
-		return math.Float64frombits(sign | 2047<<52 | mant<<42)
-	case 0:
-		return math.Copysign(float64(mant)/(1<<24), math.Float64frombits(sign|1))
-	}
-	return math.Float64frombits(sign | uint64(exp-15+1023)<<52 | mant<<42)
 }
 
 // arith1 and arith2 are arithmetic.

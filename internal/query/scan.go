@@ -439,7 +439,7 @@ func (w *worker) ids() error {
 	d := p.columns[p.id].DType
 	var buf []byte
 	for i := range w.chunk.rows {
-		buf = idText(buf[:0], d, v, i)
+		buf = v.AppendText(buf[:0], d, i)
 		if k, ok := p.ids[string(buf)]; ok {
 			w.scan.found[k].Store(true)
 		} else {
@@ -458,7 +458,7 @@ func (w *worker) draw() error {
 	d := p.columns[p.id].DType
 	var buf []byte
 	w.filter(func(i int) bool {
-		buf = idText(buf[:0], d, v, i)
+		buf = v.AppendText(buf[:0], d, i)
 		return (p.split == nil || p.split(buf)) && (p.sample == nil || p.sample(buf))
 	})
 	return nil
@@ -504,20 +504,4 @@ func (w *worker) region() error {
 	}
 	w.filter(func(i int) bool { return p.region.inside(ra[i], dec[i]) })
 	return nil
-}
-
-// idText appends an id as text: what ids are asked for and drawn by.
-func idText(dst []byte, d catalog.DType, v *catalog.Vector, i int) []byte {
-	if d == catalog.String {
-		return append(dst, v.Str(i)...)
-	}
-	size := d.Size()
-	var x uint64
-	for k := size - 1; k >= 0; k-- {
-		x = x<<8 | uint64(v.Data[i*size+k])
-	}
-	if shift := 64 - 8*size; class(d) == 'i' {
-		return strconv.AppendInt(dst, int64(x<<shift)>>shift, 10)
-	}
-	return strconv.AppendUint(dst, x, 10)
 }

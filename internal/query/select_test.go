@@ -173,7 +173,7 @@ func randomWhere(g *rand.Rand, r *release, depth int) (string, func(row int) tru
 		case catalog.Float32:
 			f = float64(float32(f))
 		case catalog.Float16:
-			f = roundHalf(f)
+			f = catalog.HalfToFloat(catalog.FloatToHalf(f))
 		}
 		want = new(big.Float).SetFloat64(f)
 	}

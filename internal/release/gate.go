@@ -158,7 +158,7 @@ func (im *importer) known(ctx context.Context, marks []mark) error {
 	var buf, other []byte
 	return im.root.rows(ctx, im.parent, []string{im.ds.ID}, func(release int, vs []*catalog.Vector, rows int) error {
 		for i := 0; i < rows; i++ {
-			buf = idText(buf[:0], d, vs[0], i)
+			buf = vs[0].AppendText(buf[:0], d, i)
 			h := idHash(buf)
 			for k := sort.Search(len(marks), func(k int) bool { return marks[k].hash >= h }); k < len(marks) && marks[k].hash == h; k++ {
 				var err error

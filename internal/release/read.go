@@ -375,7 +375,7 @@ func (p *packer) add(ctx context.Context, b *catalog.Batch, first int64) error {
 			}
 			e.hpx = hpx
 		}
-		p.id = idText(p.id[:0], im.survey.Columns[im.id].DType, id, i)
+		p.id = id.AppendText(p.id[:0], im.survey.Columns[im.id].DType, i)
 		e.hash = idHash(p.id)
 		// A record of varying size may outgrow the piece; then it takes another with it.
 		piece, at := p.block.piece(im.codec.least())
@@ -521,33 +521,6 @@ func number(d catalog.DType, v *catalog.Vector, i int) (float64, bool) {
 		return float64(int64(binary.LittleEndian.Uint64(v.Data[8*i:]))), true
 	}
 	return 0, false
-}
-
-// idText appends the id of a row as text: what rows are sorted and compared by.
-func idText(dst []byte, d catalog.DType, v *catalog.Vector, i int) []byte {
-	b := v.Data
-	switch d {
-	case catalog.String:
-		return append(dst, v.Str(i)...)
-	case catalog.Int8:
-		return strconv.AppendInt(dst, int64(int8(b[i])), 10)
-	case catalog.Int16:
-		return strconv.AppendInt(dst, int64(int16(binary.LittleEndian.Uint16(b[2*i:]))), 10)
-	case catalog.Int32:
-		return strconv.AppendInt(dst, int64(int32(binary.LittleEndian.Uint32(b[4*i:]))), 10)
-	case catalog.Int64:
-		return strconv.AppendInt(dst, int64(binary.LittleEndian.Uint64(b[8*i:])), 10)
-	case catalog.Uint8:
-		return strconv.AppendUint(dst, uint64(b[i]), 10)
-	case catalog.Uint16:
-		return strconv.AppendUint(dst, uint64(binary.LittleEndian.Uint16(b[2*i:])), 10)
-	case catalog.Uint32:
-		return strconv.AppendUint(dst, uint64(binary.LittleEndian.Uint32(b[4*i:])), 10)
-	case catalog.Uint64:
-		return strconv.AppendUint(dst, binary.LittleEndian.Uint64(b[8*i:]), 10)
-	}
-	n := d.Size()
-	return append(dst, b[i*n:(i+1)*n]...)
 }
 
 // find gives the input of a row by its number, and the number that the row has there.

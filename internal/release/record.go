@@ -233,7 +233,7 @@ func (c *recordCodec) rowID(dst, rec []byte) []byte {
 	}
 	// The id stands first among its kind.
 	v := catalog.Vector{Rows: 1, Data: rec[c.scalars[0].at:]}
-	return idText(dst, col.DType, &v, 0)
+	return v.AppendText(dst, col.DType, 0)
 }
 
 // gathering is a run of vectors that is filled from records.

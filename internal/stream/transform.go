@@ -228,7 +228,7 @@ func (t *transform) convert(dst, src []byte, n, band int) {
 		case t.format == bfloat16:
 			le.PutUint16(dst[2*i:], toBfloat16(float32(x)))
 		case t.out.DType == catalog.Float16:
-			le.PutUint16(dst[2*i:], toHalf(x))
+			le.PutUint16(dst[2*i:], catalog.FloatToHalf(x))
 		case t.out.DType == catalog.Float32:
 			le.PutUint32(dst[4*i:], math.Float32bits(float32(x)))
 		default:
@@ -244,7 +244,7 @@ func getter(d catalog.DType, b []byte) func(i int) float64 {
 	case catalog.Float64:
 		return func(i int) float64 { return math.Float64frombits(le.Uint64(b[8*i:])) }
 	case catalog.Float16:
-		return func(i int) float64 { return fromHalf(le.Uint16(b[2*i:])) }
+		return func(i int) float64 { return catalog.HalfToFloat(le.Uint16(b[2*i:])) }
 	case catalog.Int8:
 		return func(i int) float64 { return float64(int8(b[i])) }
 	case catalog.Int16:
@@ -270,37 +270,6 @@ func toBfloat16(f float32) uint16 {
 		return uint16(b>>16) | 0x40
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
-}
-
-// toHalf rounds to the nearest binary16, ties to even.
-func toHalf(f float64) uint16 {
-	sign := uint16(math.Float64bits(f) >> 48 & 0x8000)
-	a := math.Abs(f)
-	switch {
-	case f != f:
-		return sign | 0x7e00
-	case a >= 65520:
-		return sign | 0x7c00
-	case a < 1.0/(1<<14):
-		return sign | uint16(math.RoundToEven(a*(1<<24)))
-	}
-	bits := math.Float64bits(a)
-	exp := int(bits>>52) - 1023
-	mant := bits & (1<<52 - 1)
-	// Ten bits stay of the mantissa; what rounds up carries into the exponent by the addition.
-	half := uint64(1)<<41 - 1 + mant>>42&1
-	return sign | (uint16(exp+15)<<10 + uint16((mant+half)>>42))
-}
-
-func fromHalf(h uint16) float64 {
-	sign, exp, mant := uint64(h>>15)<<63, int(h>>10&31), uint64(h&1023)
-	switch exp {
-	case 31:
-		return math.Float64frombits(sign | 2047<<52 | mant<<42)
-	case 0:
-		return math.Copysign(float64(mant)/(1<<24), math.Float64frombits(sign|1))
-	}
-	return math.Float64frombits(sign | uint64(exp-15+1023)<<52 | mant<<42)
 }
 
 // partial is the share of a row above which the whole row is read, for one long read beats several short ones.

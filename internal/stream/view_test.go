@@ -355,10 +355,12 @@ func TestTransformsGiveWhatTheWholeRowWouldGive(t *testing.T) {
 		"normalised": {Transform{Subtract: []float64{0.5, 0.25}, Divide: []float64{2}}, []int{2, 6, 8}, func(r, b, y, x int) float64 {
 			return float64(float32((float64(at(r, b, y, x)) - []float64{0.5, 0.25}[b]) / 2))
 		}, catalog.Float32},
-		"float64":        {Transform{DType: "float64", Divide: []float64{3}}, []int{2, 6, 8}, func(r, b, y, x int) float64 { return float64(at(r, b, y, x)) / 3 }, catalog.Float64},
-		"everything":     {Transform{Bands: []int{1}, Crop: []int{2, 2}, Subtract: []float64{1}, DType: "float16"}, []int{1, 2, 2}, func(r, _, y, x int) float64 { return fromHalf(toHalf(float64(at(r, 1, y+2, x+3)) - 1)) }, catalog.Float16},
+		"float64": {Transform{DType: "float64", Divide: []float64{3}}, []int{2, 6, 8}, func(r, b, y, x int) float64 { return float64(at(r, b, y, x)) / 3 }, catalog.Float64},
+		"everything": {Transform{Bands: []int{1}, Crop: []int{2, 2}, Subtract: []float64{1}, DType: "float16"}, []int{1, 2, 2}, func(r, _, y, x int) float64 {
+			return catalog.HalfToFloat(catalog.FloatToHalf(float64(at(r, 1, y+2, x+3)) - 1))
+		}, catalog.Float16},
 		"bfloat16":       {Transform{DType: bfloat16}, []int{2, 6, 8}, func(r, b, y, x int) float64 { return float64(toBfloat16(at(r, b, y, x))) }, catalog.Uint16},
-		"only the dtype": {Transform{DType: "float16"}, []int{2, 6, 8}, func(r, b, y, x int) float64 { return fromHalf(toHalf(float64(at(r, b, y, x)))) }, catalog.Float16},
+		"only the dtype": {Transform{DType: "float16"}, []int{2, 6, 8}, func(r, b, y, x int) float64 { return catalog.HalfToFloat(catalog.FloatToHalf(float64(at(r, b, y, x)))) }, catalog.Float16},
 	} {
 		s := tr.open(t, SetOptions{Columns: []Select{{Name: "image", Transform: c.t}}})
 		col := s.Columns()[0]
@@ -415,21 +417,21 @@ func TestTransformsGiveWhatTheWholeRowWouldGive(t *testing.T) {
 
 func TestHalvesAndBfloatsRoundToTheNearest(t *testing.T) {
 	for h := range 1 << 16 {
-		f := fromHalf(uint16(h))
+		f := catalog.HalfToFloat(uint16(h))
 		if f != f {
 			continue
 		}
-		if got := toHalf(f); got != uint16(h) {
+		if got := catalog.FloatToHalf(f); got != uint16(h) {
 			t.Fatalf("%#04x: %v came back as %#04x", h, f, got)
 		}
-		if next := fromHalf(uint16(h + 1)); h&0x7fff < 0x7bff && !math.IsInf(next, 0) {
+		if next := catalog.HalfToFloat(uint16(h + 1)); h&0x7fff < 0x7bff && !math.IsInf(next, 0) {
 			// Half way, ties go to the even one; a little more goes up.
 			mid := (f + next) / 2
 			even := uint16(h + h&1)
-			if got := toHalf(mid); got != even {
+			if got := catalog.FloatToHalf(mid); got != even {
 				t.Fatalf("%v between %#04x and the next rounds to %#04x", mid, h, got)
 			}
-			if got := toHalf(math.Nextafter(mid, next)); got != uint16(h+1) {
+			if got := catalog.FloatToHalf(math.Nextafter(mid, next)); got != uint16(h+1) {
 				t.Fatalf("above the middle after %#04x: %#04x", h, got)
 			}
 		}

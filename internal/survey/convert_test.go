@@ -10,7 +10,7 @@ import (
 
 func TestHalfFloatsGoBothWays(t *testing.T) {
 	for h := range 1 << 16 {
-		f := halfToFloat(uint16(h))
+		f := catalog.HalfToFloat(uint16(h))
 		exp, mant := h>>10&31, float64(h&1023)
 		want := math.Ldexp(1024+mant, exp-25)
 		switch {
@@ -27,7 +27,7 @@ func TestHalfFloatsGoBothWays(t *testing.T) {
 		if math.Float64bits(f) != math.Float64bits(want) && !(math.IsNaN(f) && math.IsNaN(want)) {
 			t.Fatalf("%#04x is %v, want %v", h, f, want)
 		}
-		if back := floatToHalf(f); back != uint16(h) && !math.IsNaN(f) {
+		if back := catalog.FloatToHalf(f); back != uint16(h) && !math.IsNaN(f) {
 			t.Fatalf("%v is %#04x, want %#04x", f, back, h)
 		}
 	}
@@ -35,7 +35,7 @@ func TestHalfFloatsGoBothWays(t *testing.T) {
 		f    float64
 		want uint16
 	}{{65519.999, 0x7bff}, {65520, 0x7c00}, {1 + 1.0/2048, 0x3c00}, {1 + 3.0/2048, 0x3c02}, {0x1p-25, 0}, {0x1.8p-24, 2}, {-0x1p-14, 0x8400}, {2047.5 / 1024, 0x4000}, {math.Inf(-1), 0xfc00}} {
-		if got := floatToHalf(c.f); got != c.want {
+		if got := catalog.FloatToHalf(c.f); got != c.want {
 			t.Errorf("%v rounds to %#04x, want %#04x", c.f, got, c.want)
 		}
 	}

@@ -226,7 +226,7 @@ func getInt(b []byte, signed bool) uint64 {
 func getFloat(b []byte) float64 {
 	switch len(b) {
 	case 2:
-		return halfToFloat(le.Uint16(b))
+		return catalog.HalfToFloat(le.Uint16(b))
 	case 4:
 		return float64(math.Float32frombits(le.Uint32(b)))
 	}
@@ -296,40 +296,11 @@ func putFloat(d []byte, tb int, f float64, round bool) bool {
 		}
 		le.PutUint32(d, math.Float32bits(g))
 	case 16:
-		h := floatToHalf(f)
-		if !round && halfToFloat(h) != f && f == f {
+		h := catalog.FloatToHalf(f)
+		if !round && catalog.HalfToFloat(h) != f && f == f {
 			return false
 		}
 		le.PutUint16(d, h)
 	}
 	return true
-}
-
-func halfToFloat(h uint16) float64 {
-	sign, exp, mant := uint64(h>>15)<<63, int(h>>10&31), uint64(h&1023)
-	switch exp {
-	case 31:
-		return math.Float64frombits(sign | 2047<<52 | mant<<42)
-	case 0:
-		return math.Copysign(float64(mant)/(1<<24), math.Float64frombits(sign|1))
-	}
-	return math.Float64frombits(sign | uint64(exp-15+1023)<<52 | mant<<42)
-}
-
-// floatToHalf rounds to the nearest binary16, ties to even.
-func floatToHalf(f float64) uint16 {
-	sign := uint16(math.Float64bits(f) >> 48 & 0x8000)
-	a := math.Abs(f)
-	switch {
-	case f != f:
-		return sign | 0x7e00
-	case a >= 65520:
-		return sign | 0x7c00
-	case a < 1.0/(1<<14):
-		return sign | uint16(math.RoundToEven(a*(1<<24)))
-	}
-	exp := int(math.Float64bits(a)>>52) - 1023
-	// A mantissa that rounds up to 2048 carries into the exponent by the addition.
-	mant := uint16(math.RoundToEven(math.Ldexp(a, 10-exp)))
-	return sign | (uint16(exp+14)<<10 + mant)
 }

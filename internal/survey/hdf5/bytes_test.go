@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"astropile/internal/catalog"
 )
 
 func randomBytes(rng *rand.Rand, n int) []byte {
@@ -88,14 +90,14 @@ func TestHalfFloatsWiden(t *testing.T) {
 		0: 0, 1: math.Ldexp(1, -24), 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x03ff: 1023 * math.Ldexp(1, -24),
 		0x7c00: math.Inf(1), 0xfc00: math.Inf(-1), 0x3555: 0.333251953125,
 	} {
-		if got := halfToFloat64(h); got != want {
+		if got := catalog.HalfToFloat(h); got != want {
 			t.Errorf("%04x: %v, want %v", h, got, want)
 		}
 	}
-	if got := halfToFloat64(0x7e00); !math.IsNaN(got) {
+	if got := catalog.HalfToFloat(0x7e00); !math.IsNaN(got) {
 		t.Errorf("7e00: %v, want NaN", got)
 	}
-	if got := halfToFloat64(0x8000); got != 0 || !math.Signbit(got) {
+	if got := catalog.HalfToFloat(0x8000); got != 0 || !math.Signbit(got) {
 		t.Errorf("8000: %v, want -0", got)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"astropile/internal/catalog"
 )
 
 // swap is a run of count numbers of width bytes, from offset in an element, to be reversed, or brought into a plain form.
@@ -217,23 +219,11 @@ func (t *Type) int64(b []byte) int64 {
 func (t *Type) float64(b []byte) float64 {
 	switch t.Size {
 	case 2:
-		return halfToFloat64(le.Uint16(b))
+		return catalog.HalfToFloat(le.Uint16(b))
 	case 4:
 		return float64(math.Float32frombits(le.Uint32(b)))
 	}
 	return math.Float64frombits(le.Uint64(b))
-}
-
-// halfToFloat64 widens an IEEE binary16.
-func halfToFloat64(h uint16) float64 {
-	sign, exp, mant := uint64(h>>15)<<63, int(h>>10&31), uint64(h&1023)
-	switch {
-	case exp == 31:
-		return math.Float64frombits(sign | 2047<<52 | mant<<42)
-	case exp == 0:
-		return math.Copysign(math.Ldexp(float64(mant), -24), math.Float64frombits(sign|1))
-	}
-	return math.Float64frombits(sign | uint64(exp-15+1023)<<52 | mant<<42)
 }
 
 // TrimString cuts the padding off one element of a fixed-length string type.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"astropile/internal/catalog"
 )
 
 func open(t testing.TB, path string) *File {
@@ -230,7 +232,7 @@ func TestFloatsOfOddShapeKeepTheirValues(t *testing.T) {
 		}
 	}
 	for h := range uint64(1 << 16) {
-		want := halfToFloat64(uint16(h))
+		want := catalog.HalfToFloat(uint16(h))
 		if got := half.ieee(h, 2); want == want && got != h {
 			t.Errorf("half %04x comes back as %04x", h, got)
 		}

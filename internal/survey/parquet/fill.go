@@ -86,29 +86,6 @@ func encode(d catalog.DType, x float64) ([]byte, bool) {
 
 // half is x as a 16-bit float, if it is exact.
 func half(x float64) ([]byte, bool) {
-	le := binary.LittleEndian
-	var sign uint16
-	if math.Signbit(x) {
-		sign = 1 << 15
-	}
-	a := math.Abs(x)
-	switch {
-	case math.IsNaN(x):
-		return le.AppendUint16(nil, 0x7e00), true
-	case a == 0:
-		return le.AppendUint16(nil, sign), true
-	case math.IsInf(a, 0):
-		return le.AppendUint16(nil, sign|0x7c00), true
-	}
-	_, e := math.Frexp(a) // a = f * 2^e, f in [0.5, 1)
-	exp := max(e-1, -14)
-	m := math.Ldexp(a, 10-exp)
-	if exp > 15 || m != math.Trunc(m) || m >= 2048 {
-		return nil, false
-	}
-	h := uint16(m)
-	if m >= 1024 {
-		h = uint16(m) - 1024 + uint16(exp+15)<<10
-	}
-	return le.AppendUint16(nil, sign|h), true
+	h := catalog.FloatToHalf(x)
+	return binary.LittleEndian.AppendUint16(nil, h), math.IsNaN(x) || catalog.HalfToFloat(h) == x
 }

@@ -115,28 +115,9 @@ func appendFloat(dst []byte, d catalog.DType, v float64) []byte {
 	case catalog.Float32:
 		return binary.LittleEndian.AppendUint32(dst, math.Float32bits(float32(v)))
 	case catalog.Float16:
-		return binary.LittleEndian.AppendUint16(dst, half(v))
+		return binary.LittleEndian.AppendUint16(dst, catalog.FloatToHalf(v))
 	}
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
-}
-
-// half is the nearest binary16, ties to even.
-func half(v float64) uint16 {
-	bits := math.Float64bits(v)
-	sign := uint16(bits >> 48 & 0x8000)
-	a := math.Abs(v)
-	switch {
-	case v != v:
-		return sign | 0x7e00
-	case a >= 65520:
-		return sign | 0x7c00
-	case a < 0x1p-14:
-		// Subnormal: a multiple of 2^-24; 1024 of them are the least normal one, whose bits follow.
-		return sign | uint16(math.RoundToEven(a*0x1p24))
-	}
-	exp := int(bits>>52&0x7ff) - 1023
-	mantissa := math.RoundToEven(math.Ldexp(a, 10-exp)) // 1024 to 2048
-	return sign | uint16(int(mantissa)-1024+(exp+15)<<10)
 }
 
 // errNull marks a null element of a type that has no value for it.
