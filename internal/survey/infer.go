@@ -11,28 +11,15 @@ import (
 
 // source is what all inputs together say about one source of values.
 type source struct {
-	key        fieldKey
-	where      string // the object that showed it first
-	seen       int
-	missing    string // an object without it
-	dt         catalog.DType
-	dtWhere    string
-	checked    bool   // dt does not hold every value that may come, only the ones that did not stop the reader
-	clash      string // two types that no type holds
-	fixed      bool   // text of fixed length is among it
-	vlen       bool
-	array      bool // not of varying length in some input
-	shape      []int
-	lead       int
-	most       []int  // greatest shape
-	other      []int  // a shape that differs from the first, nil if none does
-	otherWhere string // where
-	unit       string
-	unitWhere  string
-	unitClash  string
-	enum       string // names of the numbers of the first enumeration
-	err        error
-	errWhere   string
+	agreed
+	key     fieldKey
+	seen    int
+	missing string // an object without it
+	fixed   bool   // text of fixed length is among it
+	vlen    bool
+	array   bool // not of varying length in some input
+	lead    int
+	enum    string // names of the numbers of the first enumeration
 }
 
 // merger joins what objects offer, in the order of the inputs.
@@ -53,7 +40,7 @@ func (g *merger) add(o *object) {
 		f := &o.fields[i]
 		s := g.by[f.key]
 		if s == nil {
-			s = &source{key: f.key, where: o.where, dt: f.elem.dt, dtWhere: o.where, shape: f.shape, most: slices.Clone(f.shape), lead: f.lead}
+			s = &source{key: f.key, lead: f.lead, agreed: agreed{where: o.where, dt: f.elem.dt, dtWhere: o.where, shape: f.shape, most: slices.Clone(f.shape)}}
 			if g.objects > 0 {
 				s.missing = g.first
 			}
@@ -62,9 +49,7 @@ func (g *merger) add(o *object) {
 		}
 		s.seen++
 		if f.err != nil {
-			if s.err == nil {
-				s.err, s.errWhere = f.err, o.where
-			}
+			s.fail(f.err, o.where)
 			continue
 		}
 		s.join(f, o.where)
@@ -81,18 +66,7 @@ func (g *merger) add(o *object) {
 }
 
 func (s *source) join(f *field, where string) {
-	if s.dt == "" {
-		s.dt, s.dtWhere = f.elem.dt, where
-	}
-	if f.elem.dt != s.dt && !(s.checked && s.dt == catalog.Float64 && !f.elem.dt.Complex() && f.elem.dt != catalog.String) {
-		dt, checked, ok := common(s.dt, f.elem.dt)
-		switch {
-		case !ok && s.clash == "":
-			s.clash = fmt.Sprintf("%s in %s, %s in %s", s.dt, s.dtWhere, f.elem.dt, where)
-		case ok:
-			s.dt, s.dtWhere, s.checked = dt, where, s.checked || checked
-		}
-	}
+	s.joinType(f.elem.dt, where, nil)
 	if f.elem.dt == catalog.String && f.elem.vlen == nil && f.elem.typ.Size > 0 && !f.elem.typ.VarString {
 		s.fixed = true
 	}
@@ -101,23 +75,8 @@ func (s *source) join(f *field, where string) {
 	} else {
 		s.array = true
 	}
-	if !slices.Equal(f.shape, s.shape) {
-		if s.other == nil {
-			s.other, s.otherWhere = f.shape, where
-		}
-		if len(f.shape) == len(s.most) {
-			for i, d := range f.shape {
-				s.most[i] = max(s.most[i], d)
-			}
-		}
-	}
-	switch {
-	case f.unit == "" || f.unit == s.unit:
-	case s.unit == "":
-		s.unit, s.unitWhere = f.unit, where
-	case s.unitClash == "":
-		s.unitClash = fmt.Sprintf("%q in %s, %q in %s", s.unit, s.unitWhere, f.unit, where)
-	}
+	s.joinShape(f.shape, where)
+	s.joinUnit(f.unit, where)
 	if f.elem.enum && s.enum == "" {
 		names := make([]string, 0, len(f.elem.typ.EnumNames))
 		for i, n := range f.elem.typ.EnumNames {
@@ -222,42 +181,18 @@ func (n *inference) columns(g *merger) {
 
 // sound says whether types, units and shapes of a source agree well enough to be a column or a member.
 func (n *inference) sound(s *source) bool {
-	switch {
-	case s.err != nil:
-		where := s.errWhere + ": "
-		if strings.Contains(s.err.Error(), where) {
-			where = "" // the reader named the file
-		}
-		n.problem("%s%q: %v; leave it out (drop: [%s])", where, s.key, s.err, s.key)
-	case s.clash != "":
-		n.problem("%q is %s, and no type holds both; leave it out (drop: [%s]), or give the columns with a dtype: for it", s.key, s.clash, s.key)
-	case s.unitClash != "":
-		n.problem("%q has unit %s; convert one, or leave it out (drop: [%s])", s.key, s.unitClash, s.key)
-	default:
-		if s.checked {
-			n.warn(WarnDType, s.key.name(), s.dtWhere, "integers of 64 bits here and floats there: float64, and an integer that it does not hold will be refused")
-		}
-		if s.enum != "" {
-			n.warn(WarnEnum, s.key.name(), s.where, "numbers with names (%s) stay numbers", s.enum)
-		}
-		return true
+	if !n.agree(&s.agreed, s.key.String(), s.key.name()) {
+		return false
 	}
-	return false
-}
-
-func (s *source) text() Text {
-	switch {
-	case s.dt != catalog.String:
-		return ""
-	case s.fixed:
-		return TextPadded
+	if s.enum != "" {
+		n.warn(WarnEnum, s.key.name(), s.where, "numbers with names (%s) stay numbers", s.enum)
 	}
-	return TextExact
+	return true
 }
 
 // column maps one source to one column.
 func (n *inference) column(s *source) (Mapping, bool) {
-	m := Mapping{Name: s.key.name(), From: s.key.from, Source: s.key.path, Member: s.key.member, DType: s.dt, Unit: s.unit, Text: s.text()}
+	m := Mapping{Name: s.key.name(), From: s.key.from, Source: s.key.path, Member: s.key.member, DType: s.dt, Unit: s.unit, Text: s.text(s.fixed)}
 	if !n.sound(s) {
 		return m, false
 	}
@@ -342,7 +277,7 @@ func (n *inference) lightCurve(g *merger, done map[fieldKey]bool) {
 			n.problem("%q is in %s and missing in %s, so it is no member of the light curves: leave it out (drop: [%s])", s.key, s.where, s.missing, s.key)
 		}
 		if n.sound(s) {
-			m.Members = append(m.Members, Mapping{Name: name, From: s.key.from, Source: s.key.path, Kind: catalog.List, DType: s.dt, Unit: s.unit, Text: s.text()})
+			m.Members = append(m.Members, Mapping{Name: name, From: s.key.from, Source: s.key.path, Kind: catalog.List, DType: s.dt, Unit: s.unit, Text: s.text(s.fixed)})
 		}
 	}
 	member("band", bands)
@@ -393,7 +328,7 @@ func (n *inference) group(g *merger, path string, done map[fieldKey]bool) {
 			continue
 		}
 		m.Members = append(m.Members, Mapping{Name: strings.ReplaceAll(s.key.member, "/", "_"), From: FromDataset, Source: path, Member: s.key.member,
-			Kind: catalog.List, DType: s.dt, Unit: s.unit, Text: s.text()})
+			Kind: catalog.List, DType: s.dt, Unit: s.unit, Text: s.text(s.fixed)})
 	}
 	if len(m.Members) > 0 {
 		n.recipe.Map = append(n.recipe.Map, m)

@@ -12,29 +12,17 @@ import (
 
 // tableSource is what all tables together say about one source, or about one member of a struct.
 type tableSource struct {
+	agreed
 	source, member string
-	where          string // the input that showed it first
 	seen           int
 	lacking        string // an input without it
 	kind           catalog.Kind
 	kindClash      string
-	dt             catalog.DType
-	dtWhere        string
-	checked        bool
-	clash          string
-	shape, most    []int
-	strong         bool // an input of several rows shows the shape
-	other          []int
-	otherWhere     string
-	unit           string
-	unitWhere      string
-	unitClash      string
+	strong         bool   // an input of several rows shows the shape
 	nullable       string // an input that may hold nulls
 	missing        string // an input in which elements may be null
 	padded         bool
 	note           string
-	err            error
-	errWhere       string
 	members        []*tableSource
 }
 
@@ -94,7 +82,7 @@ func (g *tableMerger) add(where string, fields []table.Field, weak map[string]bo
 		here[f.Source] = true
 		s := g.by[f.Source]
 		if s == nil {
-			s = &tableSource{source: f.Source, where: where, kind: f.Column.Kind, note: f.Note}
+			s = &tableSource{agreed: agreed{where: where}, source: f.Source, kind: f.Column.Kind, note: f.Note}
 			if g.inputs > 0 {
 				s.lacking = g.first
 			}
@@ -104,9 +92,7 @@ func (g *tableMerger) add(where string, fields []table.Field, weak map[string]bo
 		s.seen++
 		switch {
 		case f.Err != nil:
-			if s.err == nil {
-				s.err, s.errWhere = f.Err, where
-			}
+			s.fail(f.Err, where)
 		case f.Empty:
 			if s.nullable == "" {
 				s.nullable = where
@@ -141,7 +127,7 @@ func (s *tableSource) joinStruct(f *table.Field, where string) {
 		c := &f.Column.Members[k]
 		i := slices.IndexFunc(s.members, func(m *tableSource) bool { return m.member == c.Name })
 		if i < 0 {
-			m := &tableSource{source: s.source, member: c.Name, where: where, kind: catalog.List}
+			m := &tableSource{agreed: agreed{where: where}, source: s.source, member: c.Name, kind: catalog.List}
 			if s.seen > 1 {
 				m.lacking = s.where
 			}
@@ -177,34 +163,13 @@ func (s *tableSource) join(c *catalog.Column, where string, padded, missing bool
 			s.kindClash = fmt.Sprintf("is a %s in %s and a %s in %s", s.kind, s.where, c.Kind, where)
 		}
 	}
-	if c.DType != s.dt && !(s.checked && s.dt == catalog.Float64 && !c.DType.Complex() && c.DType != catalog.String) {
-		dt, checked, ok := common(s.dt, c.DType)
-		switch {
-		case !ok && s.kind == catalog.Scalar && whole(s.dt, c.DType):
-			s.dt, s.dtWhere = catalog.String, where // an integer is exact as its decimal text
-		case !ok && s.clash == "":
-			s.clash = fmt.Sprintf("%s in %s, %s in %s", s.dt, s.dtWhere, c.DType, where)
-		case ok:
-			s.dt, s.dtWhere, s.checked = dt, where, s.checked || checked
-		}
+	s.joinType(c.DType, where, func(a, b catalog.DType) (catalog.DType, bool) {
+		return catalog.String, s.kind == catalog.Scalar && whole(a, b) // an integer is exact as its decimal text
+	})
+	if c.Kind == catalog.Tensor {
+		s.joinShape(c.Shape, where)
 	}
-	if c.Kind == catalog.Tensor && !slices.Equal(c.Shape, s.shape) {
-		if s.other == nil {
-			s.other, s.otherWhere = c.Shape, where
-		}
-		if len(c.Shape) == len(s.most) {
-			for i, d := range c.Shape {
-				s.most[i] = max(s.most[i], d)
-			}
-		}
-	}
-	switch {
-	case c.Unit == "" || c.Unit == s.unit:
-	case s.unit == "":
-		s.unit, s.unitWhere = c.Unit, where
-	case s.unitClash == "":
-		s.unitClash = fmt.Sprintf("%q in %s, %q in %s", s.unit, s.unitWhere, c.Unit, where)
-	}
+	s.joinUnit(c.Unit, where)
 	if c.Nullable && s.nullable == "" {
 		s.nullable = where
 	}
@@ -254,39 +219,19 @@ func (n *inference) tableColumns(g *tableMerger) {
 
 // fine says whether types, units and kinds of a source agree well enough.
 func (n *inference) fine(s *tableSource) bool {
-	name, drop := s.source, s.source
+	name := s.source
 	if s.member != "" {
-		name, drop = s.source+"."+s.member, s.source+"."+s.member
+		name += "." + s.member
 	}
-	switch {
-	case s.err != nil:
-		n.problem("%s: %q: %v; leave it out (drop: [%s])", s.errWhere, name, s.err, drop)
-		if strings.Contains(s.err.Error(), "several shapes") {
-			n.problem("%q: a recipe with the line \"pad: {%s: .nan}\" fills what is smaller", name, drop)
-		}
-	case s.kindClash != "":
-		n.problem("%q %s; leave it out (drop: [%s])", name, s.kindClash, drop)
-	case s.clash != "":
-		n.problem("%q is %s, and no type holds both; leave it out (drop: [%s]), or give the columns with a dtype: for it", name, s.clash, drop)
-	case s.unitClash != "":
-		n.problem("%q has unit %s; convert one, or leave it out (drop: [%s])", name, s.unitClash, drop)
-	default:
-		if s.checked {
-			n.warn(WarnDType, columnName(name), s.dtWhere, "integers of 64 bits here and floats there: float64, and an integer that it does not hold will be refused")
-		}
-		return true
+	if s.err == nil && s.kindClash != "" {
+		n.problem("%q %s; leave it out (drop: [%s])", name, s.kindClash, name)
+		return false
 	}
-	return false
-}
-
-func (s *tableSource) text() Text {
-	switch {
-	case s.dt != catalog.String:
-		return ""
-	case s.padded:
-		return TextPadded
+	ok := n.agree(&s.agreed, name, columnName(name))
+	if s.err != nil && strings.Contains(s.err.Error(), "several shapes") {
+		n.problem("%q: a recipe with the line \"pad: {%s: .nan}\" fills what is smaller", name, name)
 	}
-	return TextExact
+	return ok
 }
 
 // tableColumn maps one source to one column.
@@ -300,7 +245,7 @@ func (n *inference) tableColumn(s *tableSource) (Mapping, bool) {
 		n.warn(WarnName, name+"_", s.where, "%q has a meaning of its own in a dataset; the column is called %s_", name, name)
 		name += "_"
 	}
-	m := Mapping{Name: name, From: FromDataset, Source: s.source, Kind: s.kind, DType: s.dt, Unit: s.unit, Text: s.text(), Note: s.note}
+	m := Mapping{Name: name, From: FromDataset, Source: s.source, Kind: s.kind, DType: s.dt, Unit: s.unit, Text: s.text(s.padded), Note: s.note}
 	if m.Name != s.source {
 		m.Note = join("; ", s.source+" in the file", m.Note)
 	}
@@ -381,7 +326,7 @@ func (n *inference) tableStruct(s *tableSource, m Mapping) Mapping {
 			n.problem("%q is in %s and missing in %s: leave it out (drop: [%s])", x.source+"."+x.member, x.where, x.lacking, x.source+"."+x.member)
 			continue
 		}
-		mm := Mapping{Name: columnName(x.member), From: FromDataset, Source: x.source, Member: x.member, Kind: catalog.List, DType: x.dt, Unit: x.unit, Text: x.text()}
+		mm := Mapping{Name: columnName(x.member), From: FromDataset, Source: x.source, Member: x.member, Kind: catalog.List, DType: x.dt, Unit: x.unit, Text: x.text(x.padded)}
 		if x.missing != "" {
 			what := mm.setFill()
 			if filled[what] == nil {
