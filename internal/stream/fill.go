@@ -450,13 +450,14 @@ func (s *Set) Read(ctx context.Context, rows []int64, slot Slot) (*Layout, error
 // Read fills a slot with the rows given by their dense numbers, in that order, repeats allowed.
 func (v *View) Read(ctx context.Context, rows []int64, slot Slot) (*Layout, error) {
 	refs := make([][]ref, len(v.sides))
+	for i := range refs {
+		refs[i] = make([]ref, 0, len(rows))
+	}
 	for _, r := range rows {
 		if r < 0 || r >= v.rows {
 			return nil, fmt.Errorf("%w: row %d; there are %d", ErrSelect, r, v.rows)
 		}
-		for i, at := range v.place(r) {
-			refs[i] = append(refs[i], at)
-		}
+		v.place(refs, r)
 	}
 	var f filling
 	f.start(v, refs, slot)

@@ -29,9 +29,9 @@ type View struct {
 	rows    int64
 	seq     func(p order.Params) (sequence, error)
 	params  func(mode Mode, seed uint64) order.Params
-	place   func(row int64) []ref // the place on each side of a row by its dense number
-	weights []uint64              // of a mix
-	epoch   uint64                // positions of an epoch of a mix
+	place   func(dst [][]ref, row int64) // appends the places of a row by its dense number, one a side
+	weights []uint64                     // of a mix
+	epoch   uint64                       // positions of an epoch of a mix
 }
 
 // side is a run of sets whose shards are numbered through.
@@ -76,7 +76,7 @@ func (s *Set) View() *View {
 		l, err := order.NewLayout(s.Counts(), p)
 		return &plain{s, l}, err
 	}
-	v.place = func(row int64) []ref { return []ref{s.dense(row)} }
+	v.place = func(dst [][]ref, row int64) { dst[0] = append(dst[0], s.dense(row)) }
 	return v
 }
 
@@ -195,15 +195,15 @@ func Mix(sources []Source, end order.End) (*View, error) {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
 	}
 	v.epoch, v.weights = seq.Rows(), seq.(*mixed).mix.Weights()
-	v.place = func(row int64) []ref {
+	v.place = func(dst [][]ref, row int64) {
 		for i, s := range sd.sets {
 			if row < s.Rows() {
 				r := s.dense(row)
-				return []ref{{r.shard + sd.first[i], r.row}}
+				dst[0] = append(dst[0], ref{r.shard + sd.first[i], r.row})
+				return
 			}
 			row -= s.Rows()
 		}
-		return nil
 	}
 	return v, nil
 }
@@ -298,7 +298,9 @@ func Pair(a, b *Set, partner []int64, key string) (*View, error) {
 			v.columns, v.on, v.local = append(v.columns, c), append(v.on, k), append(v.local, i)
 		}
 	}
-	v.place = func(row int64) []ref { return []ref{a.dense(row), b.dense(partner[row])} }
+	v.place = func(dst [][]ref, row int64) {
+		dst[0], dst[1] = append(dst[0], a.dense(row)), append(dst[1], b.dense(partner[row]))
+	}
 	v.seq = func(p order.Params) (sequence, error) {
 		l, err := order.NewLayout(a.Counts(), p)
 		return &paired{plain{a, l}, b, partner, key}, err

@@ -133,8 +133,9 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]
     def _next_epoch(self, worker: int, workers: int) -> int:
         if workers > MAX_WORKERS:
             raise ValueError(f"{workers} workers, at most {MAX_WORKERS}")
-        others = [int(self._begun[w].max()) for w in range(1, MAX_WORKERS + 1) if w != workers]
-        epoch = int(self._begun[0, 0]) + sum(others) + int(self._begun[workers, worker])
+        most = self._begun[1:].amax(dim=1)  # of each number of workers
+        others = int(most.sum()) - int(most[workers - 1])
+        epoch = int(self._begun[0, 0]) + others + int(self._begun[workers, worker])
         self._begun[workers, worker] += 1
         return epoch
 
