@@ -9,15 +9,12 @@ Writes bench/out/local.json (the table), local-machine.json (versions, machine) 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
-import shutil
 import sys
 import time
 from pathlib import Path
 
 import table
-from runner import HERE, PEERS, ROOT, Cell, Row, Runner, parse_size, say, start
+from runner import HERE, PEERS, Cell, Row, Runner, arguments, parse_size, parsed, say
 
 IMAGE = 4 * 96 * 96 * 4  # bytes of a row
 
@@ -158,72 +155,17 @@ def truths(work: Path) -> dict[str, tuple[str, ...]]:
     }
 
 
-class Bench(Runner):
-    """One run."""
-
-    def prepare(self) -> None:
-        """Writes what the chosen cells read. Another program or size makes new data."""
-        sources = [HERE / "prepare.py", PEERS / "datasets_map.py", self.binary]
-        key = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest() + " " + self.args.size
-        mark = self.work / "key"
-        if not self.args.keep and (not mark.exists() or mark.read_text() != key):
-            shutil.rmtree(self.work, ignore_errors=True)
-        self.work.mkdir(parents=True, exist_ok=True)
-        mark.write_text(key)
-        order = ["images", "rgb", "zstd", "npy", "parquet", "parquet-cache", "ours-cache", "gzip", "shuffle", "survey"]
-        for what in self.wanted(order):
-            begin = time.perf_counter()
-            start(
-                (
-                    sys.executable,
-                    str(HERE / "prepare.py"),
-                    str(self.work),
-                    what,
-                    "--binary",
-                    str(self.binary),
-                    "--size",
-                    self.args.size,
-                ),
-                self.binary,
-            )
-            if (spent := time.perf_counter() - begin) > 1.5:
-                say(f"  wrote {what}: {spent:.0f} s")
-        os.sync()
-
-
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--size", default="1GiB", help="of the synthetic sets")
-    p.add_argument("--repeats", type=int, default=5, help="blocks")
-    p.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="rows whose name holds NAME, or whose cell is NAME; may be given again",
-    )
-    p.add_argument("--seed", type=int, default=1, help="of orders and of the order of cells")
+    p = arguments(__doc__, size="of the synthetic sets", seed="of orders and of the order of cells")
     p.add_argument("--threads", type=int, default=2, help="threads that read, the controls' too")
     p.add_argument("--batch", type=int, default=256, help="rows of a batch in Python, the peers' too")
     p.add_argument(
         "--go-batch", type=int, default=64, help="rows of a batch of the Go stream; some 8 MiB, as the control's blocks"
     )
     p.add_argument("--go-slots", type=int, default=3, help="batches of the Go stream in memory at once")
-    p.add_argument(
-        "--binary",
-        type=Path,
-        default=Path(os.environ.get("ASTROPILE_BIN", ROOT / "bin" / "astropile")),
-        help="the program under test",
-    )
-    p.add_argument("--keep", action="store_true", help="keep the data there are, though another program wrote them")
-    p.add_argument("--out", type=Path, default=HERE / "out")
-    args = p.parse_args()
-    if args.repeats < 1:
-        p.error("--repeats is at least 1")
-    work = Path(os.environ.get("BENCH_DIR", ROOT / ".cache" / "bench")).resolve()
+    args, work, binary = parsed(p)
     begin = time.perf_counter()
-    binary = args.binary.resolve()
-    b = Bench(
+    b = Runner(
         work,
         binary,
         args,
@@ -236,17 +178,13 @@ def main() -> int:
     )
     about = table.machine(work, b.binary, args)
     say(f"preparing {args.size} of images in the formats of all loaders")
-    b.prepare()
+    order = ["images", "rgb", "zstd", "npy", "parquet", "parquet-cache", "ours-cache", "gzip", "shuffle", "survey"]
+    b.prepare([HERE / "prepare.py", PEERS / "datasets_map.py", binary], order, HERE / "prepare.py", args.size)
     say("checking that every loader gives the same values")
     b.check()
     say("measuring")
     b.measure()
-    about["load_at_end"] = os.getloadavg()
-    about["seconds"] = round(time.perf_counter() - begin)
-    lines = b.lines()
-    table.show(lines, b.results, b.invalid, table.summary(b.pairs(FLOOR)))
-    table.write(args.out, "local", lines, about, {"cells": b.results, "invalid": b.invalid, "truth": b.truth})
-    return 1 if b.invalid else 0
+    return b.report("local", about, begin)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ values; one that differs from what another program says makes its rows INVALID.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -136,6 +137,39 @@ def start(
         return out.read().decode(), {**life, "peak_anon": peaks[0]} if watch else life
 
 
+def arguments(doc: str | None, *, size: str, seed: str) -> argparse.ArgumentParser:
+    """What every benchmark takes; ``size`` and ``seed`` say of what."""
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--size", default="1GiB", help=size)
+    p.add_argument("--repeats", type=int, default=5, help="blocks")
+    p.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="rows whose name holds NAME, or whose cell is NAME; may be given again",
+    )
+    p.add_argument("--seed", type=int, default=1, help=seed)
+    p.add_argument(
+        "--binary",
+        type=Path,
+        default=Path(os.environ.get("ASTROPILE_BIN", ROOT / "bin" / "astropile")),
+        help="the program under test",
+    )
+    p.add_argument("--keep", action="store_true", help="keep the data there are, though another program wrote them")
+    p.add_argument("--out", type=Path, default=HERE / "out")
+    return p
+
+
+def parsed(p: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, Path]:
+    """The arguments, the folder of the data, and the program under test."""
+    args = p.parse_args()
+    if args.repeats < 1:
+        p.error("--repeats is at least 1")
+    work = Path(os.environ.get("BENCH_DIR", ROOT / ".cache" / "bench")).resolve()
+    return args, work, args.binary.resolve()
+
+
 class Runner:
     """One run of a benchmark.
 
@@ -151,18 +185,18 @@ class Runner:
         cells: dict[str, Cell],
         rows: Sequence[Row],
         truths: dict[str, tuple[str, ...]],
+        floor: Row,
         first: Sequence[str] = (),
         apart: Sequence[str] = (),
-        floor: Row | None = None,
     ) -> None:
         self.work, self.binary, self.args = work, binary, args
-        self.all, self.truths, self.first, self.apart = cells, truths, first, apart
+        self.all, self.truths, self.first, self.apart, self.floor = cells, truths, first, apart, floor
         only = [o.lower() for o in args.only]
         self.rows = [r for r in rows if not only or any(o in r.name.lower() or o in (r.over, r.under) for o in only)]
         if not self.rows:
             raise SystemExit(f"--only {' '.join(args.only)}: no row has such a name or cell")
         names = {n for r in self.rows for n in (r.over, r.under)} - {"", "stored"}
-        if floor and floor.over in names:
+        if floor.over in names:
             names.add(floor.under)
         self.names = sorted(names)
         self.results: dict[str, list[dict[str, Any]]] = {}
@@ -172,6 +206,22 @@ class Runner:
     def wanted(self, order: Sequence[str]) -> list[str]:
         """What the chosen cells read, in the order given."""
         return sorted({what for name in self.names for what in self.all[name].needs}, key=order.index)
+
+    def prepare(self, sources: Sequence[Path], order: Sequence[str], script: Path, size: str) -> None:
+        """Writes what the chosen cells read, in the order given, by ``script``. Other sources, or another size, make all of it anew."""
+        key = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest() + " " + self.args.size
+        mark = self.work / "key"
+        if not self.args.keep and (not mark.exists() or mark.read_text() != key):
+            shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir(parents=True, exist_ok=True)
+        mark.write_text(key)
+        for what in self.wanted(order):
+            begin = time.perf_counter()
+            command = (sys.executable, str(script), str(self.work), what)
+            start((*command, "--binary", str(self.binary), "--size", size), self.binary)
+            if (spent := time.perf_counter() - begin) > 1.5:
+                say(f"  wrote {what}: {spent:.0f} s")
+        os.sync()
 
     def run(self, name: str, *more: str) -> dict[str, Any]:
         """Runs a cell once."""
@@ -305,3 +355,14 @@ class Runner:
             )
             for r in self.rows
         ]
+
+    def report(self, name: str, about: dict[str, Any], begin: float) -> int:
+        """Shows and writes the table of a run that began at ``begin``, and gives the exit code."""
+        about["load_at_end"] = os.getloadavg()
+        about["seconds"] = round(time.perf_counter() - begin)
+        lines = self.lines()
+        table.show(lines, self.results, self.invalid, table.summary(self.pairs(self.floor)))
+        table.write(
+            self.args.out, name, lines, about, {"cells": self.results, "invalid": self.invalid, "truth": self.truth}
+        )
+        return 1 if self.invalid else 0

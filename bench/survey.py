@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
-import os
-import shutil
 import sys
 import time
 from pathlib import Path
 
 import table
 from prepare_survey import FILTERS, INTEGERS, makers
-from runner import HERE, PEERS, ROOT, Cell, Row, Runner, parse_size, say, start
+from runner import HERE, PEERS, Cell, Row, Runner, arguments, parse_size, parsed, say
 
 # What one core has to reach of h5py's rate, by filter; a filter that is not named, 0.5.
 FILTER_GOALS = {"contiguous": 0.0, "gzip": 1.1, "gzip-shuffle": 1.1, "lzf": 1.1, "zstd": 0.8} | {
@@ -122,24 +119,6 @@ def truths(work: Path) -> dict[str, tuple[str, ...]]:
 class Bench(Runner):
     """One run."""
 
-    def prepare(self) -> None:
-        """Writes what the chosen cells read. Another size or way of making it makes all of it anew."""
-        sources = [HERE / "prepare.py", HERE / "prepare_survey.py"]
-        key = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest() + " " + self.args.size
-        mark = self.work / "key"
-        if not self.args.keep and (not mark.exists() or mark.read_text() != key):
-            shutil.rmtree(self.work, ignore_errors=True)
-        self.work.mkdir(parents=True, exist_ok=True)
-        mark.write_text(key)
-        size = parse_size(self.args.size)
-        for what in self.wanted(list(makers(self.work, size, self.binary))):
-            begin = time.perf_counter()
-            script = (sys.executable, str(HERE / "prepare_survey.py"), str(self.work), what)
-            start((*script, "--binary", str(self.binary), "--size", str(size)), self.binary)
-            if (spent := time.perf_counter() - begin) > 1.5:
-                say(f"  wrote {what}: {spent:.0f} s")
-        os.sync()
-
     def run(self, name: str, *more: str) -> dict[str, object]:
         """A cell of decoding is measured by the bytes that its truth gives: readers count text and padding in their own ways."""
         got = super().run(name, *more)
@@ -152,54 +131,32 @@ class Bench(Runner):
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--size", default="1GiB", help="of the largest survey; the others are smaller by fixed factors")
-    p.add_argument("--repeats", type=int, default=5, help="blocks")
-    p.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="rows whose name holds NAME, or whose cell is NAME; may be given again",
+    p = arguments(
+        __doc__, size="of the largest survey; the others are smaller by fixed factors", seed="of the order of cells"
     )
-    p.add_argument("--seed", type=int, default=1, help="of the order of cells")
     p.add_argument("--threads", type=int, default=2, help="--jobs of imports; decoding has one core")
     p.add_argument("--batch", type=int, default=64, help="rows of a slab of contiguous data, the peers' too")
-    p.add_argument(
-        "--binary",
-        type=Path,
-        default=Path(os.environ.get("ASTROPILE_BIN", ROOT / "bin" / "astropile")),
-        help="the program under test",
-    )
-    p.add_argument("--keep", action="store_true", help="keep the data there are, though another program wrote them")
-    p.add_argument("--out", type=Path, default=HERE / "out")
-    args = p.parse_args()
-    if args.repeats < 1:
-        p.error("--repeats is at least 1")
-    work = Path(os.environ.get("BENCH_DIR", ROOT / ".cache" / "bench")).resolve() / "survey"
+    args, work, binary = parsed(p)
+    work /= "surveys"  # survey/ is bench-local's
     begin = time.perf_counter()
-    binary = args.binary.resolve()
     first = [n for n in cells(work, binary, args) if n.startswith(("h5py-", "astropy-"))]
     b = Bench(work, binary, args, cells(work, binary, args), ROWS, truths(work), first=first, floor=FLOOR)
     about = table.machine(work, binary, args)
     say(f"preparing surveys, the largest of {args.size}")
-    b.prepare()
+    size = parse_size(args.size)
+    sources = [HERE / "prepare.py", HERE / "prepare_survey.py"]
+    b.prepare(sources, list(makers(work, size, binary)), HERE / "prepare_survey.py", str(size))
     say("checking that every reader gives the same values, and every import what its source holds")
     b.check()
     say("measuring")
     b.measure()
-    about["load_at_end"] = os.getloadavg()
-    about["seconds"] = round(time.perf_counter() - begin)
     goals = {"rows/s": FILES}
     if opened := b.middle(Row("", 0.0, "open-objects", unit="rows/s")):
         goals["rows/s"] = min(FILES, opened)  # nothing imports files faster than they can be opened
-    if parse_size(args.size) < 1 << 30:
+    if size < 1 << 30:
         goals["copies"] = 0.0
     b.rows = [dataclasses.replace(r, at_least=goals.get(r.unit, r.at_least)) if r.at_least else r for r in b.rows]
-    lines = b.lines()
-    table.show(lines, b.results, b.invalid, table.summary(b.pairs(FLOOR)))
-    table.write(args.out, "survey", lines, about, {"cells": b.results, "invalid": b.invalid, "truth": b.truth})
-    return 1 if b.invalid else 0
+    return b.report("survey", about, begin)
 
 
 if __name__ == "__main__":

@@ -43,12 +43,12 @@ def test_survey_cells_agree_with_their_peers_or_are_invalid(astropile_bin: Path,
     # A program that decodes something else.
     import h5py
 
-    source, other = tmp_path / "survey" / "lzf.hdf5", tmp_path / "other.hdf5"
+    source, other = tmp_path / "surveys" / "lzf.hdf5", tmp_path / "other.hdf5"
     shutil.copy(source, other)
     with h5py.File(other, "r+") as f:
         f["image_array"][0, 0, 0, 0] += 1
     program = tmp_path / "liar"
-    program.write_text(f'#!/bin/sh\nexec "{astropile_bin}" $(echo "$@" | sed s,survey/lzf.hdf5,other.hdf5,)\n')
+    program.write_text(f'#!/bin/sh\nexec "{astropile_bin}" $(echo "$@" | sed s,surveys/lzf.hdf5,other.hdf5,)\n')
     program.chmod(0o755)
     code, lines, cells = run(tmp_path, program, "hdf5-lzf")
     assert code == 1
