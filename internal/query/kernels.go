@@ -276,6 +276,18 @@ func class(d catalog.DType) byte {
 	return d[0]
 }
 
+// integerAt is value i of integers of a size, as 64 bits: those of an int64 where signed.
+func integerAt(b []byte, i, size int, signed bool) uint64 {
+	var x uint64
+	for k := size - 1; k >= 0; k-- {
+		x = x<<8 | uint64(b[i*size+k])
+	}
+	if shift := 64 - 8*size; signed {
+		return uint64(int64(x<<shift) >> shift)
+	}
+	return x
+}
+
 // compareIntegers compares two integer columns exactly.
 type compareIntegers struct {
 	op   op
@@ -291,26 +303,13 @@ func (p compareIntegers) eval(c *chunk, out []uint64) error {
 	if err != nil {
 		return err
 	}
-	get := func(d catalog.DType, v *catalog.Vector) func(i int) (uint64, bool) {
-		size, signed := d.Size(), class(d) == 'i'
-		return func(i int) (uint64, bool) {
-			var x uint64
-			for k := size - 1; k >= 0; k-- {
-				x = x<<8 | uint64(v.Data[i*size+k])
-			}
-			if shift := 64 - 8*size; signed {
-				y := int64(x<<shift) >> shift
-				return uint64(y), y < 0
-			}
-			return x, false
-		}
-	}
-	ga, gb := get(p.a.dtype, va), get(p.b.dtype, vb)
+	sizeA, signedA := p.a.dtype.Size(), class(p.a.dtype) == 'i'
+	sizeB, signedB := p.b.dtype.Size(), class(p.b.dtype) == 'i'
 	for w := range out {
 		var m uint64
 		for i := 64 * w; i < min(64*w+64, c.rows); i++ {
-			x, xn := ga(i)
-			y, yn := gb(i)
+			x, y := integerAt(va.Data, i, sizeA, signedA), integerAt(vb.Data, i, sizeB, signedB)
+			xn, yn := signedA && int64(x) < 0, signedB && int64(y) < 0
 			var less, same bool
 			switch {
 			case xn != yn:
@@ -510,19 +509,11 @@ func (p bitsOf) eval(c *chunk, out []uint64) error {
 	if err != nil {
 		return err
 	}
-	size := p.dtype.Size()
-	shift := 64 - 8*size
+	size, signed := p.dtype.Size(), class(p.dtype) == 'i'
 	for w := range out {
 		var m uint64
 		for i := 64 * w; i < min(64*w+64, c.rows); i++ {
-			var x uint64
-			for k := size - 1; k >= 0; k-- {
-				x = x<<8 | uint64(v.Data[i*size+k])
-			}
-			if class(p.dtype) == 'i' {
-				x = uint64(int64(x<<shift) >> shift)
-			}
-			m |= uint64(b2i(p.is(p.do(x)))) << (i & 63)
+			m |= uint64(b2i(p.is(p.do(integerAt(v.Data, i, size, signed))))) << (i & 63)
 		}
 		out[w] = m
 	}

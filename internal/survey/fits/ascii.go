@@ -137,26 +137,20 @@ func (t *asciiTable) Read(ctx context.Context, lo, hi int64, want []table.Reques
 		out[i] = newVector(&t.fields[w.Field], int(hi-lo))
 	}
 	size := t.h.axes[0]
-	step := max(1, slabBytes/max(1, size))
-	for at := lo; at < hi && size > 0; at += step {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		n := min(step, hi-at)
-		t.slab = room(t.slab, int(n*size))
-		from := t.h.data + at*size
-		if err := t.h.f.readAt(t.slab, from); err != nil {
-			return nil, t.h.fail(place{row: at, at: from}, err)
-		}
+	err := t.h.slabs(ctx, &t.slab, lo, hi, func(at, n, from int64) error {
 		for i, w := range want {
 			f := &t.fields[w.Field]
 			for r := range n {
 				b := t.slab[r*size+int64(f.col.at):][:f.col.ascii.width]
 				if err := f.asciiValue(out[i], int(at-lo+r), b); err != nil {
-					return nil, t.h.fail(place{column: f.Source, row: at + r, at: from + r*size + int64(f.col.at)}, err)
+					return t.h.fail(place{column: f.Source, row: at + r, at: from + r*size + int64(f.col.at)}, err)
 				}
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }

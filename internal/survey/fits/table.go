@@ -248,29 +248,44 @@ func (t *binTable) Read(ctx context.Context, lo, hi int64, want []table.Request)
 		decoders[i] = decoder{t: t, f: &t.fields[w.Field], v: out[i], fill: fills[i]}
 	}
 	size := t.h.axes[0]
-	step := max(1, slabBytes/max(1, size))
-	for at := lo; at < hi && size > 0; at += step {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		n := min(step, hi-at)
-		t.slab = room(t.slab, int(n*size))
-		from := t.h.data + at*size
-		if err := t.h.f.readAt(t.slab, from); err != nil {
-			return nil, t.h.fail(place{row: at, at: from}, err)
-		}
+	err = t.h.slabs(ctx, &t.slab, lo, hi, func(at, n, from int64) error {
 		if err := t.span(want, int(n)); err != nil {
-			return nil, t.h.fail(place{row: at, at: -1}, err)
+			return t.h.fail(place{row: at, at: -1}, err)
 		}
 		for i := range decoders {
 			d := &decoders[i]
 			d.lo, d.slab, d.size = at, t.slab, int(size)
 			if row, err := d.rows(int(at-lo), int(n)); err != nil {
-				return nil, t.h.fail(place{column: d.f.Source, row: at + int64(row), at: from + int64(row)*size + int64(d.f.col.at)}, err)
+				return t.h.fail(place{column: d.f.Source, row: at + int64(row), at: from + int64(row)*size + int64(d.f.col.at)}, err)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+// slabs reads the rows [lo, hi) of a table into slab, some at a time, and gives each to do: n rows from row at on, which stand at byte from.
+func (h *HDU) slabs(ctx context.Context, slab *[]byte, lo, hi int64, do func(at, n, from int64) error) error {
+	size := h.axes[0]
+	step := max(1, slabBytes/max(1, size))
+	for at := lo; at < hi && size > 0; at += step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := min(step, hi-at)
+		*slab = room(*slab, int(n*size))
+		from := h.data + at*size
+		if err := h.f.readAt(*slab, from); err != nil {
+			return h.fail(place{row: at, at: from}, err)
+		}
+		if err := do(at, n, from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // prepare checks what is asked for, and that the file is what it was when it was summed up.
