@@ -128,7 +128,7 @@ func (c *ColumnReader) readRun(ctx context.Context, sc *scratch, k *chunk, lo, n
 		state = chunkDecode
 	}
 	if state == chunkDecode {
-		err := c.readDecode(sc, k, lo, n, dst)
+		err := c.readDecode(sc, k, lo, n, dst, nil)
 		if !errors.Is(err, errForeign) {
 			return err
 		}
@@ -246,8 +246,8 @@ func (c *ColumnReader) checkRead(sc *scratch, k *chunk, p int, start, used, lo i
 	return nil
 }
 
-// readDecode reads whole pages into scratch and decodes them.
-func (c *ColumnReader) readDecode(sc *scratch, k *chunk, lo, n int64, dst []byte) error {
+// readDecode reads whole pages into scratch and decodes them. valid is nil, or told which of the n rows are not null.
+func (c *ColumnReader) readDecode(sc *scratch, k *chunk, lo, n int64, dst []byte, valid []bool) error {
 	total, elems, size := k.meta.Meta.NumValues, int64(c.levels.elems), int64(c.form.size)
 	v0, v1 := lo*elems, (lo+n)*elems
 	for p := k.pageOf(v0, c.levels.elems); p < len(k.pages) && k.pages[p].first < v1; {
@@ -267,11 +267,18 @@ func (c *ColumnReader) readDecode(sc *scratch, k *chunk, lo, n int64, dst []byte
 			first, v := k.pages[p].first, k.values(p, total)
 			a, z := max(first, v0), min(first+v, v1)
 			out := dst[(a-v0)*size : (z-v0)*size]
+			var there []bool
+			if valid != nil {
+				there = valid[a-v0 : z-v0]
+			}
 			whole := a == first && z == first+v
 			if !whole {
 				out = grown(&sc.vals, int(v*size))
+				if valid != nil {
+					there = make([]bool, v)
+				}
 			}
-			if err := c.decodePage(sc, k, page, int(v), int(first%elems), out); err != nil {
+			if err := c.decodePage(sc, k, page, int(v), int(first%elems), out, there); err != nil {
 				if errors.Is(err, errIrregular) {
 					return fmt.Errorf("%w: %w: rows do not all have the shape %v without nulls", ErrFormat, err, c.col.Shape)
 				}
@@ -279,6 +286,9 @@ func (c *ColumnReader) readDecode(sc *scratch, k *chunk, lo, n int64, dst []byte
 			}
 			if !whole {
 				copy(dst[(a-v0)*size:(z-v0)*size], out[(a-first)*size:(z-first)*size])
+				if valid != nil {
+					copy(valid[a-v0:z-v0], there[a-first:z-first])
+				}
 			}
 		}
 	}

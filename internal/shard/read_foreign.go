@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -111,10 +112,15 @@ func (c *ColumnReader) ReadVector(ctx context.Context, lo, hi int64) (*catalog.V
 	if lo == hi {
 		return catalog.NewVector(&c.col), nil
 	}
-	if c.rowBytes > 0 && !c.col.Nullable {
-		if hi-lo > maxVectorBytes/int64(c.rowBytes) {
-			return nil, fmt.Errorf("%w: column %q: %d rows of %d bytes at once; ask for fewer", ErrRows, c.col.Name, hi-lo, c.rowBytes)
+	if c.rowBytes > 0 && hi-lo > maxVectorBytes/int64(c.rowBytes) {
+		return nil, fmt.Errorf("%w: column %q: %d rows of %d bytes at once; ask for fewer", ErrRows, c.col.Name, hi-lo, c.rowBytes)
+	}
+	if c.PageWise() && c.col.Nullable {
+		v, err := c.readNullable(ctx, lo, hi)
+		if !errors.Is(err, errForeign) {
+			return v, err
 		}
+	} else if c.rowBytes > 0 && !c.col.Nullable {
 		rows := make([]int64, hi-lo)
 		for i := range rows {
 			rows[i] = lo + int64(i)
@@ -141,6 +147,42 @@ func (c *ColumnReader) ReadVector(ctx context.Context, lo, hi int64) (*catalog.V
 		}
 	}
 	return out, nil
+}
+
+// PageWise says whether ReadVector decodes only the pages that hold the rows; of other columns it decodes whole row groups.
+func (c *ColumnReader) PageWise() bool {
+	return c.rowBytes > 0 && (!c.col.Nullable || c.levels.maxRep == 0 && c.levels.maxDef == 1)
+}
+
+// readNullable reads rows of a scalar column that may be null. The error is errForeign where only the general decoder
+// knows the pages.
+func (c *ColumnReader) readNullable(ctx context.Context, lo, hi int64) (*catalog.Vector, error) {
+	size := int64(c.rowBytes)
+	v := &catalog.Vector{Rows: int(hi - lo), Data: make([]byte, (hi-lo)*size), Valid: make([]bool, hi-lo)}
+	sc := c.r.dec.pool.Get().(*scratch)
+	defer c.r.dec.pool.Put(sc)
+	for at := lo; at < hi; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		k := &c.chunks[c.r.GroupOf(at)]
+		end := min(hi, k.first+k.rows)
+		state, err := c.load(k)
+		if err == nil && state == chunkForeign {
+			err = errForeign
+		}
+		if err == nil {
+			err = c.readDecode(sc, k, at-k.first, end-at, v.Data[(at-lo)*size:(end-lo)*size], v.Valid[at-lo:end-lo])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, rows %d to %d: %w", k.where, at, end-1, err)
+		}
+		at = end
+	}
+	if !slices.Contains(v.Valid, false) {
+		v.Valid = nil
+	}
+	return v, nil
 }
 
 // maxVectorBytes bounds what ReadVector gives at once.

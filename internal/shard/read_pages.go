@@ -354,8 +354,9 @@ type levelTemplate struct {
 	rep      []byte
 }
 
-// decodePage decodes a whole stored page of n values, header included, into dst.
-func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase int, dst []byte) error {
+// decodePage decodes a whole stored page of n values, header included, into dst. A null is errIrregular, unless valid is
+// there (n long, of a scalar column): then it says what is null, and the bytes of nulls are zero.
+func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase int, dst []byte, valid []bool) error {
 	h := &sc.head
 	if err := h.parse(page); err != nil {
 		return err
@@ -375,21 +376,42 @@ func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase i
 			return err
 		}
 	}
-	codec := k.meta.Meta.Codec
-	if codec == CompressNone && h.raw != h.stored {
+	if k.meta.Meta.Codec == CompressNone && h.raw != h.stored {
 		return fmt.Errorf("%w: %d bytes stored as %d without compression", ErrFormat, h.raw, h.stored)
 	}
 	// What a page of this many values can need: the values at their largest and levels bit-packed.
 	if h.raw > n*(max(c.form.width, 1)+2)+64<<10+2*h.stored {
 		return fmt.Errorf("%w: %d bytes for %d values", ErrFormat, h.raw, n)
 	}
+	if valid == nil {
+		return c.decodeBody(sc, k, body, n, dst, func(b []byte) ([]byte, int, error) {
+			rest, err := c.checkLevels(h, b, n, phase)
+			return rest, n, err
+		})
+	}
+	present := n
+	if err := c.decodeBody(sc, k, body, n, dst, func(b []byte) (rest []byte, _ int, err error) {
+		rest, present, err = c.takeValid(h, b, valid)
+		return rest, present, err
+	}); err != nil {
+		return err
+	}
+	spread(dst, valid, present, c.form.size)
+	return nil
+}
+
+// decodeBody decodes the stored page of n values whose header was parsed last. levels takes the levels and says how many
+// values are there; they are put at the start of dst.
+func (c *ColumnReader) decodeBody(sc *scratch, k *chunk, body []byte, n int, dst []byte, levels func(b []byte) (rest []byte, present int, err error)) error {
+	h, codec := &sc.head, k.meta.Meta.Codec
 	if h.typ == PageDataV2 {
-		rest, err := c.checkLevels(h, body, n, phase)
+		rest, present, err := levels(body)
 		if err != nil {
 			return err
 		}
+		dst = dst[:present*c.form.size]
 		if !h.compressed || codec == CompressNone {
-			return c.form.values(dst, rest, n, h.enc, k.dict)
+			return c.form.values(dst, rest, present, h.enc, k.dict)
 		}
 		raw := h.raw - h.repBytes - h.defBytes
 		if h.enc == EncPlain && !c.form.widened() && raw == len(dst) && c.form.width > 0 {
@@ -399,7 +421,7 @@ func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase i
 		if err := c.r.dec.decompress(codec, vals, rest); err != nil {
 			return err
 		}
-		return c.form.values(dst, vals, n, h.enc, k.dict)
+		return c.form.values(dst, vals, present, h.enc, k.dict)
 	}
 	if codec != CompressNone {
 		raw := grown(&sc.raw, h.raw)
@@ -408,9 +430,43 @@ func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase i
 		}
 		body = raw
 	}
-	rest, err := c.checkLevels(h, body, n, phase)
+	rest, present, err := levels(body)
 	if err != nil {
 		return err
 	}
-	return c.form.values(dst, rest, n, h.enc, k.dict)
+	return c.form.values(dst[:present*c.form.size], rest, present, h.enc, k.dict)
+}
+
+// takeValid reads the levels of a page of a scalar column that may be null, and gives how many values are there and what
+// follows the levels.
+func (c *ColumnReader) takeValid(h *pageHead, b []byte, valid []bool) (rest []byte, present int, err error) {
+	_, def, rest, err := h.takeLevels(b, &c.levels)
+	if err != nil {
+		return nil, 0, err
+	}
+	err = c.levels.checkRuns(def, len(valid), c.levels.maxDef, func(at, n, v int) (bool, error) {
+		there := v == c.levels.maxDef
+		for i := range valid[at : at+n] {
+			valid[at+i] = there
+		}
+		if there {
+			present += n
+		}
+		return true, nil
+	})
+	return rest, present, err
+}
+
+// spread moves values that stand packed at the start of dst to the places that are valid, and clears the others.
+func spread(dst []byte, valid []bool, present, size int) {
+	k := present
+	for i := len(valid) - 1; i >= 0 && k <= i; i-- {
+		at := dst[i*size : (i+1)*size]
+		if valid[i] {
+			k--
+			copy(at, dst[k*size:(k+1)*size])
+		} else {
+			clear(at)
+		}
+	}
 }

@@ -6,106 +6,169 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sort"
 	"sync"
+	"sync/atomic"
 
 	"astropile/internal/catalog"
 )
 
-// chunkKey names a decoded column chunk.
+// chunkRows is how many rows of a row group are decoded at once where all columns can be read by page: two pages of
+// float64, one of float32. Blocks of the order of scalar data are about twice as long.
+const chunkRows = 16 << 10
+
+// chunkKey names a chunk: a row group of a shard, or a part of it.
 type chunkKey struct {
-	shard, column, group int
+	shard, number int
 }
 
-// chunkCache keeps decoded chunks of scalars, text and ragged columns, least recently used out first, within a budget
-// of bytes. Concurrent callers decode a chunk once.
+// chunk is neighbouring rows of a shard of which columns are decoded as they are asked for.
+type chunk struct {
+	key   chunkKey
+	lo    int64 // first row in the shard
+	rows  int64
+	elem  *list.Element // while it is in the cache
+	bytes int64         // counted in the cache
+	cols  []chunkColumn // of the set
+}
+
+type chunkColumn struct {
+	v  atomic.Pointer[catalog.Vector]
+	mu sync.Mutex // while it is decoded
+}
+
+// chunkCache keeps decoded scalars, text and ragged columns, the chunk that was least recently used out first, within a
+// budget of bytes. Concurrent callers decode a column of a chunk once.
 type chunkCache struct {
-	budget int64
+	budget  int64
+	columns int
 
 	mu    sync.Mutex
-	table map[chunkKey]*cachedChunk
-	order list.List // of *cachedChunk that are ready, least recently used first
+	table map[chunkKey]*chunk
+	order list.List // of *chunk, least recently used first
 	bytes int64
 }
 
-type cachedChunk struct {
-	key   chunkKey
-	v     *catalog.Vector
-	bytes int64
-	err   error
-	ready chan struct{}
-	elem  *list.Element
-}
+// chunkBytes is what a chunk takes without its columns, and of each of these.
+const (
+	chunkBytes       = 256
+	chunkColumnBytes = 256
+)
 
-func newChunkCache(budget int64) *chunkCache {
-	return &chunkCache{budget: budget, table: map[chunkKey]*cachedChunk{}}
+func newChunkCache(budget int64, columns int) *chunkCache {
+	return &chunkCache{budget: budget, columns: columns, table: map[chunkKey]*chunk{}}
 }
 
 func isCancel(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// get gives the chunk, from memory or by decode.
-func (c *chunkCache) get(ctx context.Context, key chunkKey, decode func(ctx context.Context) (*catalog.Vector, error)) (*catalog.Vector, error) {
-	for {
-		c.mu.Lock()
-		e := c.table[key]
-		if e != nil {
-			if e.elem != nil {
-				c.order.MoveToBack(e.elem)
-			}
-			c.mu.Unlock()
-			select {
-			case <-e.ready:
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-			if e.err == nil {
-				return e.v, nil
-			}
-			if !isCancel(e.err) || ctx.Err() != nil {
-				return nil, e.err
-			}
-			continue // whoever decoded it was cancelled
-		}
-		e = &cachedChunk{key: key, ready: make(chan struct{})}
-		c.table[key] = e
-		c.mu.Unlock()
+// get gives the chunk of rows [lo, hi).
+func (c *chunkCache) get(key chunkKey, lo, hi int64) *chunk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.table[key]; e != nil {
+		c.order.MoveToBack(e.elem)
+		return e
+	}
+	e := &chunk{key: key, lo: lo, rows: hi - lo, cols: make([]chunkColumn, c.columns)}
+	e.elem = c.order.PushBack(e)
+	c.table[key] = e
+	c.count(e, chunkBytes)
+	return e
+}
 
-		v, err := decode(ctx)
-		if err == nil {
-			v = compact(v)
-		}
-		c.mu.Lock()
-		e.v, e.err = v, err
-		close(e.ready)
-		if err != nil {
-			if c.table[key] == e {
-				delete(c.table, key)
+// count adds bytes of a chunk. The chunk itself stays, whatever the budget.
+func (c *chunkCache) count(e *chunk, n int64) {
+	if e.elem == nil {
+		return // it was put out meanwhile
+	}
+	e.bytes += n
+	c.bytes += n
+	for front := c.order.Front(); c.bytes > c.budget && front != nil; front = c.order.Front() {
+		old := front.Value.(*chunk)
+		if old == e {
+			if c.order.Len() == 1 {
+				return
 			}
-			c.mu.Unlock()
-			return nil, err
+			c.order.MoveToBack(front)
+			continue
 		}
-		e.bytes = vectorBytes(v) + 256
-		if c.table[key] == e {
-			e.elem = c.order.PushBack(e)
-			c.bytes += e.bytes
-			for c.bytes > c.budget && c.order.Len() > 1 {
-				old := c.order.Remove(c.order.Front()).(*cachedChunk)
-				c.bytes -= old.bytes
-				delete(c.table, old.key)
-			}
-		}
-		c.mu.Unlock()
+		c.order.Remove(front)
+		c.bytes -= old.bytes
+		old.elem = nil
+		delete(c.table, old.key)
+	}
+}
+
+// column gives a column of a chunk, from memory or by decode.
+func (c *chunkCache) column(e *chunk, k int, decode func() (*catalog.Vector, error)) (*catalog.Vector, error) {
+	col := &e.cols[k]
+	if v := col.v.Load(); v != nil {
 		return v, nil
 	}
+	col.mu.Lock()
+	defer col.mu.Unlock()
+	if v := col.v.Load(); v != nil {
+		return v, nil
+	}
+	v, err := decode()
+	if err != nil {
+		return nil, err
+	}
+	v = compact(v)
+	col.v.Store(v)
+	c.mu.Lock()
+	c.count(e, vectorBytes(v)+chunkColumnBytes)
+	c.mu.Unlock()
+	return v, nil
 }
 
 func (c *chunkCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, e := range c.table {
+		e.elem = nil
+	}
 	clear(c.table)
 	c.order.Init()
 	c.bytes = 0
+}
+
+// bounds gives the first row of every chunk of a shard, and its rows at the end. It opens the shard the first time.
+func (s *Set) bounds(ctx context.Context, shard int) ([]int64, error) {
+	if b := s.chunked[shard].Load(); b != nil {
+		return *b, nil
+	}
+	o, err := s.open.acquire(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	defer s.open.release(o)
+	step := int64(chunkRows)
+	for k := range s.stored {
+		if s.stored[k].Kind != catalog.Tensor && !o.cols[k].PageWise() {
+			step = 1 << 62 // a whole row group would be decoded for each
+		}
+	}
+	var b []int64
+	for _, g := range o.r.Groups() {
+		for lo := int64(0); lo < g.Rows; {
+			b = append(b, g.First+lo)
+			if g.Rows-lo <= step {
+				break
+			}
+			lo += step
+		}
+	}
+	b = append(b, o.r.Rows())
+	s.chunked[shard].Store(&b)
+	return b, nil
+}
+
+// chunkOf is the number of the chunk that holds a row.
+func chunkOf(bounds []int64, row int64) int {
+	return sort.Search(len(bounds), func(i int) bool { return bounds[i] > row }) - 1
 }
 
 func vectorBytes(v *catalog.Vector) int64 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
+	"slices"
 	"sync"
 
 	"astropile/internal/catalog"
@@ -12,25 +14,38 @@ import (
 // runBytes is how much of a batch one task reads: enough for long reads, few enough for all threads to have one.
 const runBytes = 2 << 20
 
-// gathered is a row of a decoded chunk.
-type gathered struct {
-	v *catalog.Vector
-	i int32
+// spot is where a row of columns that are no tensors stands: in which part of the batch, and where there.
+type spot struct {
+	part, row int32
+}
+
+// piece is a chunk that a batch has rows of.
+type piece struct {
+	set   *Set
+	shard int // in the set
+	chunk *chunk
+}
+
+// sidePlan is what one batch needs of the columns of a side that are no tensors.
+type sidePlan struct {
+	spots []spot
+	parts []piece
 }
 
 // columnPlan is what one batch needs of one column.
 type columnPlan struct {
-	constant int32      // class of the value all rows share, or classVaries
-	rows     []gathered // of columns that are not tensors
+	constant int32             // class of the value all rows share, or classVaries
+	parts    []*catalog.Vector // of columns that are no tensors, for each part
 }
 
-// filling is one batch on its way into a slot: first the chunks of the columns that vary in size are gathered, then
-// the layout is made and the slot grown, then every column is written.
+// filling is one batch on its way into a slot: first the chunks of the columns that vary in size are found, then they
+// are decoded where they are not at hand, then the layout is made and the slot grown, then every column is written.
 type filling struct {
 	view   *View
 	refs   [][]ref // of each side
 	slot   Slot
 	layout *Layout
+	sides  []sidePlan
 	plans  []columnPlan
 	valid  []bool
 
@@ -40,7 +55,7 @@ type filling struct {
 	tasks   []task
 	next    int
 	running int
-	stage   int
+	stage   stage
 	err     error
 	done    chan struct{}
 
@@ -48,29 +63,51 @@ type filling struct {
 	last            bool
 }
 
-// task is one piece of work: a column, or a run of rows of it.
+// stage is how far a filling is.
+type stage uint8
+
+const (
+	finding   stage = iota // what is constant, and which chunks hold the rows
+	gathering              // decoded columns of the chunks
+	writing
+)
+
+// task is one piece of work: a side, a column, or a run of rows of it.
 type task struct {
+	stage          stage
+	side           bool // column is the number of a side
 	column, lo, hi int
-	gather         bool
 }
 
 // worker holds what a goroutine needs to run tasks.
 type worker struct {
-	rows []int64
-	buf  []byte
+	rows  []int64
+	buf   []byte
+	found chunkIndex
 }
 
 // start readies the first stage. The filling can then be worked on by any number of goroutines.
 func (f *filling) start(v *View, refs [][]ref, slot Slot) {
 	f.view, f.refs, f.slot = v, refs, slot
-	f.layout, f.err, f.stage, f.next, f.running = nil, nil, 0, 0, 0
+	f.layout, f.err, f.stage, f.next, f.running = nil, nil, finding, 0, 0
 	f.done = make(chan struct{})
 	f.tasks = f.tasks[:0]
 	if f.plans == nil {
 		f.plans = make([]columnPlan, len(v.columns))
+		f.sides = make([]sidePlan, len(v.sides))
 	}
 	for k := range v.columns {
-		f.tasks = append(f.tasks, task{column: k, gather: true})
+		if v.columns[k].Kind == catalog.Tensor {
+			f.tasks = append(f.tasks, task{stage: finding, column: k})
+		}
+	}
+	for i := range v.sides {
+		for k := range v.columns {
+			if v.columns[k].Kind != catalog.Tensor && v.on[k] == i {
+				f.tasks = append(f.tasks, task{stage: finding, side: true, column: i})
+				break
+			}
+		}
 	}
 }
 
@@ -101,13 +138,18 @@ func (f *filling) finish(err error) (more bool) {
 	if f.running > 0 || f.next < len(f.tasks) {
 		return false
 	}
-	if f.err == nil && f.stage == 0 {
-		f.stage = 1
-		// Growing a slot may take long; others must be free to find no task here meanwhile.
-		f.mu.Unlock()
-		tasks, err := f.place()
-		f.mu.Lock()
-		if f.err = err; err == nil && len(tasks) > 0 {
+	for f.err == nil && f.stage < writing {
+		f.stage++
+		tasks := f.gatherTasks()
+		if f.stage == writing {
+			// Growing a slot may take long; others must be free to find no task here meanwhile.
+			f.mu.Unlock()
+			var err error
+			tasks, err = f.place()
+			f.mu.Lock()
+			f.err = err
+		}
+		if f.err == nil && len(tasks) > 0 {
 			f.tasks, f.next = tasks, 0
 			return true
 		}
@@ -121,17 +163,31 @@ func (f *filling) run(ctx context.Context, w *worker, t task) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if t.side {
+		return f.find(ctx, w, t.column)
+	}
 	tensor := f.view.columns[t.column].Kind == catalog.Tensor
 	switch {
-	case t.gather && tensor:
+	case t.stage == finding:
 		return f.findConstant(ctx, t.column)
-	case t.gather:
+	case t.stage == gathering:
 		return f.gather(ctx, t.column)
 	case tensor:
 		return f.readTensor(ctx, w, t)
 	}
 	f.copyColumn(t.column)
 	return nil
+}
+
+// gatherTasks are the tasks of the second stage.
+func (f *filling) gatherTasks() []task {
+	tasks := f.tasks[:0]
+	for k := range f.view.columns {
+		if f.view.columns[k].Kind != catalog.Tensor {
+			tasks = append(tasks, task{stage: gathering, column: k})
+		}
+	}
+	return tasks
 }
 
 // rows is the number of rows of the batch.
@@ -177,53 +233,103 @@ func (f *filling) named(k int, err error) error {
 	return fmt.Errorf("column %q: %w", f.view.columns[k].Name, err)
 }
 
-// gather finds the decoded chunk of every row.
-func (f *filling) gather(ctx context.Context, k int) error {
-	refs, sd := f.column(k)
-	local := f.view.local[k]
-	p := &f.plans[k]
-	p.constant = classVaries
-	if cap(p.rows) < len(refs) {
-		p.rows = make([]gathered, len(refs))
+// find finds the chunk of every row of a side.
+func (f *filling) find(ctx context.Context, w *worker, i int) error {
+	refs, sd, p := f.refs[i], &f.view.sides[i], &f.sides[i]
+	p.parts = p.parts[:0]
+	if cap(p.spots) < len(refs) {
+		p.spots = make([]spot, len(refs))
 	}
-	p.rows = p.rows[:len(refs)]
-	var v *catalog.Vector
-	var s *Set
-	last, shard, lo, hi := -1, -1, int64(0), int64(0)
-	var o *openShard
-	release := func() {
-		if o != nil {
-			s.open.release(o)
-			o = nil
-		}
-	}
-	defer release()
+	p.spots = p.spots[:len(refs)]
+	w.found.reset(len(refs))
+	var set *Set
+	var bounds []int64
+	last, shard := -1, -1
 	for i := range refs {
 		r := &refs[i]
-		if r.shard != last || r.row < lo || r.row >= hi {
-			if r.shard != last {
-				release()
-				last = r.shard
-				s, shard = sd.at(last)
-				var err error
-				if o, err = s.open.acquire(ctx, shard); err != nil {
-					return f.named(k, err)
-				}
-			}
-			g := o.r.GroupOf(r.row)
-			info := o.r.Groups()[g]
-			lo, hi = info.First, info.First+info.Rows
+		if r.shard != last {
+			last = r.shard
+			set, shard = sd.at(last)
 			var err error
-			v, err = s.chunks.get(ctx, chunkKey{shard, local, g}, func(ctx context.Context) (*catalog.Vector, error) {
-				return o.cols[local].ReadVector(ctx, lo, hi)
-			})
-			if err != nil {
-				return f.named(k, fmt.Errorf("shard %s, rows %d to %d: %w", s.shards[shard].Path, lo, hi-1, err))
+			if bounds, err = set.bounds(ctx, shard); err != nil {
+				return err
 			}
 		}
-		p.rows[i] = gathered{v, int32(r.row - lo)}
+		n := chunkOf(bounds, r.row)
+		k, is := w.found.add(uint64(last)<<32|uint64(n), len(p.parts))
+		if !is {
+			p.parts = append(p.parts, piece{set, shard, set.chunks.get(chunkKey{shard, n}, bounds[n], bounds[n+1])})
+		}
+		p.spots[i] = spot{int32(k), int32(r.row - bounds[n])}
 	}
 	return nil
+}
+
+// gather decodes a column of every chunk that the batch has rows of.
+func (f *filling) gather(ctx context.Context, k int) error {
+	parts, local := f.sides[f.view.on[k]].parts, f.view.local[k]
+	p := &f.plans[k]
+	p.parts = p.parts[:0]
+	for _, x := range parts {
+		v, err := x.set.chunks.column(x.chunk, local, func() (*catalog.Vector, error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			o, err := x.set.open.acquire(ctx, x.shard)
+			if err != nil {
+				return nil, err
+			}
+			defer x.set.open.release(o)
+			v, err := o.cols[local].ReadVector(ctx, x.chunk.lo, x.chunk.lo+x.chunk.rows)
+			if err != nil {
+				return nil, fmt.Errorf("shard %s, rows %d to %d: %w", x.set.shards[x.shard].Path, x.chunk.lo, x.chunk.lo+x.chunk.rows-1, err)
+			}
+			return v, nil
+		})
+		if err != nil {
+			return f.named(k, err)
+		}
+		p.parts = append(p.parts, v)
+	}
+	return nil
+}
+
+// chunkIndex numbers the chunks of a batch: an open hash table.
+type chunkIndex struct {
+	slots []struct {
+		key    uint64
+		number int32 // and 1; 0 is free
+	}
+	shift uint
+}
+
+// reset empties the table and makes room for n chunks.
+func (x *chunkIndex) reset(n int) {
+	size := 1 << bits.Len(uint(max(n, 8)*2))
+	if len(x.slots) < size {
+		x.slots = make([]struct {
+			key    uint64
+			number int32
+		}, size)
+	} else {
+		x.slots = x.slots[:size]
+		clear(x.slots)
+	}
+	x.shift = uint(64 - bits.Len(uint(size-1)))
+}
+
+// add gives the number of a chunk, and whether it was there; else it becomes next.
+func (x *chunkIndex) add(key uint64, next int) (number int, is bool) {
+	mask := len(x.slots) - 1
+	for i := int(key * 0x9e3779b97f4a7c15 >> x.shift); ; i = (i + 1) & mask {
+		switch s := &x.slots[i]; {
+		case s.number == 0:
+			s.key, s.number = key, int32(next+1)
+			return next, false
+		case s.key == key:
+			return int(s.number - 1), true
+		}
+	}
 }
 
 // place makes the layout, grows the slot and readies the second stage.
@@ -242,8 +348,8 @@ func (f *filling) place() ([]task, error) {
 		c := &v.columns[k]
 		sec := &l.Columns[k]
 		if c.Kind != catalog.Tensor {
-			f.sections(sec, c, f.plans[k].rows, func(v *catalog.Vector) *catalog.Vector { return v }, room)
-			tasks = append(tasks, task{column: k})
+			sections(sec, c, f.sides[v.on[k]].spots, f.plans[k].parts, room)
+			tasks = append(tasks, task{stage: writing, column: k})
 			continue
 		}
 		rb := c.RowBytes()
@@ -254,13 +360,13 @@ func (f *filling) place() ([]task, error) {
 		if f.plans[k].constant != classVaries {
 			sec.Constant = true
 			sec.Values = room(int64(rb), PageSize)
-			tasks = append(tasks, task{column: k, hi: 1})
+			tasks = append(tasks, task{stage: writing, column: k, hi: 1})
 			continue
 		}
 		sec.Values = room(int64(rb)*int64(rows), PageSize)
 		step := max(1, runBytes/rb)
 		for lo := 0; lo < rows; lo += step {
-			tasks = append(tasks, task{column: k, lo: lo, hi: min(lo+step, rows)})
+			tasks = append(tasks, task{stage: writing, column: k, lo: lo, hi: min(lo+step, rows)})
 		}
 	}
 	const maxSlot = 1 << 46
@@ -288,38 +394,59 @@ func newSection(c *catalog.Column, rows int) Section {
 	return Section{Name: c.Name, Kind: c.Kind, DType: c.DType, Shape: shape, Rows: rows}
 }
 
-// sections lays out a column that is gathered; member picks the vector of a struct's member.
-func (f *filling) sections(sec *Section, c *catalog.Column, rows []gathered, member func(*catalog.Vector) *catalog.Vector, room func(n, align int64) Span) {
-	*sec = newSection(c, len(rows))
-	n := int64(len(rows))
-	valid, elems, text := false, int64(0), int64(0)
-	for _, r := range rows {
-		v := member(r.v)
-		valid = valid || v.Null(int(r.i))
-		if c.Kind == catalog.Struct || c.Fixed() {
-			continue
-		}
-		lo, hi := v.Offsets[r.i], v.Offsets[r.i+1]
-		elems += hi - lo
-		if c.Kind == catalog.List && c.DType == catalog.String {
-			text += v.StrOffsets[hi] - v.StrOffsets[lo]
+// members gives a member of every struct.
+func members(parts []*catalog.Vector, m int) []*catalog.Vector {
+	out := make([]*catalog.Vector, len(parts))
+	for i, v := range parts {
+		out[i] = v.Members[m]
+	}
+	return out
+}
+
+// anyNull says whether a row is null.
+func anyNull(spots []spot, parts []*catalog.Vector) bool {
+	if !slices.ContainsFunc(parts, func(v *catalog.Vector) bool { return v.Valid != nil }) {
+		return false
+	}
+	for _, s := range spots {
+		if parts[s.part].Null(int(s.row)) {
+			return true
 		}
 	}
-	if valid {
+	return false
+}
+
+// sections lays out a column that is gathered.
+func sections(sec *Section, c *catalog.Column, spots []spot, parts []*catalog.Vector, room func(n, align int64) Span) {
+	*sec = newSection(c, len(spots))
+	n := int64(len(spots))
+	if anyNull(spots, parts) {
 		sec.Valid = room(n, Align)
+	}
+	elems, text := int64(0), int64(0)
+	words := c.Kind == catalog.List && c.DType == catalog.String
+	if c.Kind != catalog.Struct && !c.Fixed() {
+		for _, s := range spots {
+			v := parts[s.part]
+			lo, hi := v.Offsets[s.row], v.Offsets[s.row+1]
+			elems += hi - lo
+			if words {
+				text += v.StrOffsets[hi] - v.StrOffsets[lo]
+			}
+		}
 	}
 	switch {
 	case c.Kind == catalog.Struct:
 		sec.Members = make([]Section, len(c.Members))
 		for m := range c.Members {
-			f.sections(&sec.Members[m], &c.Members[m], rows, func(v *catalog.Vector) *catalog.Vector { return member(v).Members[m] }, room)
+			sections(&sec.Members[m], &c.Members[m], spots, members(parts, m), room)
 		}
 	case c.Fixed():
 		sec.Values = room(n*int64(c.RowBytes()), Align)
 	default:
 		sec.Offsets = room(8*(n+1), Align)
 		switch {
-		case c.Kind == catalog.List && c.DType == catalog.String:
+		case words:
 			sec.StrOffsets = room(8*(elems+1), Align)
 			sec.Values = room(text, Align)
 		case c.Kind == catalog.List:
@@ -383,41 +510,39 @@ func (f *filling) readTensor(ctx context.Context, w *worker, t task) error {
 
 // copyColumn writes a gathered column into the slot.
 func (f *filling) copyColumn(k int) {
-	copySection(f.slot.Bytes(), &f.layout.Columns[k], &f.view.columns[k], f.plans[k].rows, func(v *catalog.Vector) *catalog.Vector { return v })
-	clear(f.plans[k].rows) // chunks are the cache's to keep
+	p := &f.plans[k]
+	copySection(f.slot.Bytes(), &f.layout.Columns[k], &f.view.columns[k], f.sides[f.view.on[k]].spots, p.parts)
+	clear(p.parts) // chunks are the cache's to keep
 }
 
-func copySection(b []byte, sec *Section, c *catalog.Column, rows []gathered, member func(*catalog.Vector) *catalog.Vector) {
-	part := func(s Span) []byte { return b[s.Off : s.Off+s.Len : s.Off+s.Len] }
+func copySection(b []byte, sec *Section, c *catalog.Column, spots []spot, parts []*catalog.Vector) {
+	span := func(s Span) []byte { return b[s.Off : s.Off+s.Len : s.Off+s.Len] }
 	if sec.Valid.Len > 0 {
-		valid := part(sec.Valid)
-		for i, r := range rows {
+		valid := span(sec.Valid)
+		for i, s := range spots {
 			valid[i] = 1
-			if member(r.v).Null(int(r.i)) {
+			if parts[s.part].Null(int(s.row)) {
 				valid[i] = 0
 			}
 		}
 	}
-	vals, offs := part(sec.Values), part(sec.Offsets)
+	vals, offs := span(sec.Values), span(sec.Offsets)
 	put := func(dst []byte, i int, v int64) { binary.LittleEndian.PutUint64(dst[8*i:], uint64(v)) }
 	switch {
 	case c.Kind == catalog.Struct:
 		for m := range c.Members {
-			copySection(b, &sec.Members[m], &c.Members[m], rows, func(v *catalog.Vector) *catalog.Vector { return member(v).Members[m] })
+			copySection(b, &sec.Members[m], &c.Members[m], spots, members(parts, m))
 		}
 	case c.Fixed():
-		n := c.RowBytes()
-		for i, r := range rows {
-			copy(vals[i*n:(i+1)*n], member(r.v).Data[int(r.i)*n:])
-		}
+		copyFixed(vals, c.RowBytes(), spots, parts)
 	case c.Kind == catalog.List && c.DType == catalog.String:
-		strs := part(sec.StrOffsets)
+		strs := span(sec.StrOffsets)
 		put(offs, 0, 0)
 		put(strs, 0, 0)
 		elems, at := int64(0), 0
-		for i, r := range rows {
-			v := member(r.v)
-			for e := v.Offsets[r.i]; e < v.Offsets[r.i+1]; e++ {
+		for i, s := range spots {
+			v := parts[s.part]
+			for e := v.Offsets[s.row]; e < v.Offsets[s.row+1]; e++ {
 				at += copy(vals[at:], v.Data[v.StrOffsets[e]:v.StrOffsets[e+1]])
 				elems++
 				put(strs, int(elems), int64(at))
@@ -431,10 +556,37 @@ func copySection(b []byte, sec *Section, c *catalog.Column, rows []gathered, mem
 		}
 		put(offs, 0, 0)
 		at := 0
-		for i, r := range rows {
-			v := member(r.v)
-			at += copy(vals[at:], v.Data[v.Offsets[r.i]*size:v.Offsets[r.i+1]*size])
+		for i, s := range spots {
+			v := parts[s.part]
+			at += copy(vals[at:], v.Data[v.Offsets[s.row]*size:v.Offsets[s.row+1]*size])
 			put(offs, i+1, int64(at)/size)
+		}
+	}
+}
+
+// copyFixed writes values of so many bytes one after another.
+func copyFixed(dst []byte, size int, spots []spot, parts []*catalog.Vector) {
+	le := binary.LittleEndian
+	switch size {
+	case 8:
+		for i, s := range spots {
+			le.PutUint64(dst[8*i:], le.Uint64(parts[s.part].Data[8*int(s.row):]))
+		}
+	case 4:
+		for i, s := range spots {
+			le.PutUint32(dst[4*i:], le.Uint32(parts[s.part].Data[4*int(s.row):]))
+		}
+	case 2:
+		for i, s := range spots {
+			le.PutUint16(dst[2*i:], le.Uint16(parts[s.part].Data[2*int(s.row):]))
+		}
+	case 1:
+		for i, s := range spots {
+			dst[i] = parts[s.part].Data[s.row]
+		}
+	default:
+		for i, s := range spots {
+			copy(dst[i*size:(i+1)*size], parts[s.part].Data[int(s.row)*size:])
 		}
 	}
 }

@@ -84,7 +84,8 @@ type Set struct {
 	dec     *shard.Decoder
 	open    *shardTable
 	chunks  *chunkCache
-	class   [][]atomic.Int32 // of each tensor column, by shard: see constants.go
+	chunked []atomic.Pointer[[]int64] // of each shard: see bounds
+	class   [][]atomic.Int32          // of each tensor column, by shard: see constants.go
 	values  *constantValues
 
 	selected  *query.Rows   // nil where all rows are
@@ -124,7 +125,8 @@ func OpenSet(ctx context.Context, src source.Source, opt SetOptions) (*Set, erro
 	}
 	s.dec = dec
 	s.open = newShardTable(s, opt.Memory/4)
-	s.chunks = newChunkCache(opt.Memory - opt.Memory/4)
+	s.chunks = newChunkCache(opt.Memory-opt.Memory/4, len(s.stored))
+	s.chunked = make([]atomic.Pointer[[]int64], len(s.shards))
 	s.values = &constantValues{ids: map[string]int32{}}
 	s.class = make([][]atomic.Int32, len(s.stored))
 	for k := range s.stored {

@@ -80,6 +80,7 @@ type Stream struct {
 
 type recycle struct {
 	refs  [][]ref
+	sides []sidePlan
 	plans []columnPlan
 }
 
@@ -265,7 +266,7 @@ func (st *Stream) filling() *filling {
 	if n := len(st.free); n > 0 {
 		r := st.free[n-1]
 		st.free = st.free[:n-1]
-		return &filling{refs: r.refs, plans: r.plans}
+		return &filling{refs: r.refs, sides: r.sides, plans: r.plans}
 	}
 	return &filling{}
 }
@@ -323,8 +324,11 @@ func (st *Stream) Next(ctx context.Context) (*Batch, error) {
 		return nil, st.over(err)
 	}
 	b := &Batch{Slot: f.slot, Layout: f.layout, Epoch: f.epoch, Position: f.position, Last: f.last, Valid: f.valid, Sources: f.sources}
+	for i := range f.sides {
+		clear(f.sides[i].parts) // chunks are the cache's to keep
+	}
 	st.mu.Lock()
-	st.free = append(st.free, recycle{f.refs, f.plans})
+	st.free = append(st.free, recycle{f.refs, f.sides, f.plans})
 	st.mu.Unlock()
 	return b, nil
 }
