@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"container/list"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"sync"
@@ -22,14 +24,65 @@ type chunkKey struct {
 	shard, number int
 }
 
-// chunk is neighbouring rows of a shard of which columns are decoded as they are asked for.
+// chunk is neighbouring rows of a shard of which columns are decoded as they are asked for. Scalars of fixed size stand in
+// records, one row after another, since a shuffled batch wants all columns of rows that stand far apart.
 type chunk struct {
-	key   chunkKey
-	lo    int64 // first row in the shard
-	rows  int64
-	elem  *list.Element // while it is in the cache
-	bytes int64         // counted in the cache
-	cols  []chunkColumn // of the set
+	key     chunkKey
+	lo      int64 // first row in the shard
+	rows    int64
+	elem    *list.Element // while it is in the cache
+	bytes   int64         // counted in the cache
+	cols    []chunkColumn // of the set
+	once    sync.Once     // makes records
+	records []byte
+}
+
+// recordLayout says where scalars stand in a record.
+type recordLayout struct {
+	stride int
+	off    []int // of each column of a set; -1 where it is elsewhere
+}
+
+func newRecordLayout(columns []catalog.Column) recordLayout {
+	l := recordLayout{off: make([]int, len(columns))}
+	for k := range columns {
+		l.off[k] = -1
+	}
+	for _, size := range []int{16, 8, 4, 2, 1} {
+		for k := range columns {
+			if c := &columns[k]; c.Kind == catalog.Scalar && c.Fixed() && c.RowBytes() == size {
+				l.off[k] = l.stride
+				l.stride += size
+			}
+		}
+	}
+	if l.stride > 8 {
+		l.stride = (l.stride + 7) &^ 7
+	}
+	return l
+}
+
+// put moves the values of a column into the records.
+func (l *recordLayout) put(e *chunk, k int, v *catalog.Vector) {
+	e.once.Do(func() { e.records = make([]byte, int(e.rows)*l.stride) })
+	size := len(v.Data) / max(v.Rows, 1)
+	b := e.records[l.off[k]:]
+	le := binary.LittleEndian
+	switch size {
+	case 8:
+		for i := range v.Rows {
+			le.PutUint64(b[i*l.stride:], le.Uint64(v.Data[8*i:]))
+		}
+	case 4:
+		for i := range v.Rows {
+			le.PutUint32(b[i*l.stride:], le.Uint32(v.Data[4*i:]))
+		}
+	default:
+		for i := range v.Rows {
+			copy(b[i*l.stride:], v.Data[i*size:(i+1)*size])
+		}
+	}
+	v.Data = nil
 }
 
 type chunkColumn struct {
@@ -41,7 +94,8 @@ type chunkColumn struct {
 // budget of bytes. Concurrent callers decode a column of a chunk once.
 type chunkCache struct {
 	budget  int64
-	columns int
+	columns []catalog.Column // as they are stored
+	layout  recordLayout
 
 	mu    sync.Mutex
 	table map[chunkKey]*chunk
@@ -55,8 +109,8 @@ const (
 	chunkColumnBytes = 256
 )
 
-func newChunkCache(budget int64, columns int) *chunkCache {
-	return &chunkCache{budget: budget, columns: columns, table: map[chunkKey]*chunk{}}
+func newChunkCache(budget int64, columns []catalog.Column) *chunkCache {
+	return &chunkCache{budget: budget, columns: columns, layout: newRecordLayout(columns), table: map[chunkKey]*chunk{}}
 }
 
 func isCancel(err error) bool {
@@ -71,10 +125,10 @@ func (c *chunkCache) get(key chunkKey, lo, hi int64) *chunk {
 		c.order.MoveToBack(e.elem)
 		return e
 	}
-	e := &chunk{key: key, lo: lo, rows: hi - lo, cols: make([]chunkColumn, c.columns)}
+	e := &chunk{key: key, lo: lo, rows: hi - lo, cols: make([]chunkColumn, len(c.columns))}
 	e.elem = c.order.PushBack(e)
 	c.table[key] = e
-	c.count(e, chunkBytes)
+	c.count(e, chunkBytes+e.rows*int64(c.layout.stride))
 	return e
 }
 
@@ -115,6 +169,12 @@ func (c *chunkCache) column(e *chunk, k int, decode func() (*catalog.Vector, err
 	v, err := decode()
 	if err != nil {
 		return nil, err
+	}
+	if v.Rows != int(e.rows) {
+		return nil, fmt.Errorf("%w: %d rows decoded of %d", ErrMismatch, v.Rows, e.rows)
+	}
+	if c.layout.off[k] >= 0 {
+		c.layout.put(e, k, v)
 	}
 	v = compact(v)
 	col.v.Store(v)

@@ -14,6 +14,9 @@ import (
 // runBytes is how much of a batch one task reads: enough for long reads, few enough for all threads to have one.
 const runBytes = 2 << 20
 
+// runRecords is how many rows of scalars one task writes.
+const runRecords = 2 << 10
+
 // spot is where a row of columns that are no tensors stands: in which part of the batch, and where there.
 type spot struct {
 	part, row int32
@@ -75,7 +78,7 @@ const (
 // task is one piece of work: a side, a column, or a run of rows of it.
 type task struct {
 	stage          stage
-	side           bool // column is the number of a side
+	side           bool // column is the number of a side: its chunks are found, or its records written
 	column, lo, hi int
 }
 
@@ -163,8 +166,12 @@ func (f *filling) run(ctx context.Context, w *worker, t task) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if t.side {
+	if t.side && t.stage == finding {
 		return f.find(ctx, w, t.column)
+	}
+	if t.side {
+		f.copyRecords(t.column, t.lo, t.hi)
+		return nil
 	}
 	tensor := f.view.columns[t.column].Kind == catalog.Tensor
 	switch {
@@ -344,12 +351,17 @@ func (f *filling) place() ([]task, error) {
 		return sp
 	}
 	var tasks []task
+	records := make([]bool, len(v.sides))
 	for k := range v.columns {
 		c := &v.columns[k]
 		sec := &l.Columns[k]
 		if c.Kind != catalog.Tensor {
 			sections(sec, c, f.sides[v.on[k]].spots, f.plans[k].parts, room)
-			tasks = append(tasks, task{stage: writing, column: k})
+			if v.recordAt(k) < 0 {
+				tasks = append(tasks, task{stage: writing, column: k})
+			} else {
+				records[v.on[k]] = true
+			}
 			continue
 		}
 		rb := c.RowBytes()
@@ -367,6 +379,11 @@ func (f *filling) place() ([]task, error) {
 		step := max(1, runBytes/rb)
 		for lo := 0; lo < rows; lo += step {
 			tasks = append(tasks, task{stage: writing, column: k, lo: lo, hi: min(lo+step, rows)})
+		}
+	}
+	for i := range records {
+		for lo := 0; records[i] && lo < rows; lo += runRecords {
+			tasks = append(tasks, task{stage: writing, side: true, column: i, lo: lo, hi: min(lo+runRecords, rows)})
 		}
 	}
 	const maxSlot = 1 << 46
@@ -518,13 +535,7 @@ func (f *filling) copyColumn(k int) {
 func copySection(b []byte, sec *Section, c *catalog.Column, spots []spot, parts []*catalog.Vector) {
 	span := func(s Span) []byte { return b[s.Off : s.Off+s.Len : s.Off+s.Len] }
 	if sec.Valid.Len > 0 {
-		valid := span(sec.Valid)
-		for i, s := range spots {
-			valid[i] = 1
-			if parts[s.part].Null(int(s.row)) {
-				valid[i] = 0
-			}
-		}
+		writeValid(span(sec.Valid), spots, parts)
 	}
 	vals, offs := span(sec.Values), span(sec.Offsets)
 	put := func(dst []byte, i int, v int64) { binary.LittleEndian.PutUint64(dst[8*i:], uint64(v)) }
@@ -534,7 +545,10 @@ func copySection(b []byte, sec *Section, c *catalog.Column, spots []spot, parts 
 			copySection(b, &sec.Members[m], &c.Members[m], spots, members(parts, m))
 		}
 	case c.Fixed():
-		copyFixed(vals, c.RowBytes(), spots, parts)
+		n := c.RowBytes()
+		for i, s := range spots {
+			copy(vals[i*n:(i+1)*n], parts[s.part].Data[int(s.row)*n:])
+		}
 	case c.Kind == catalog.List && c.DType == catalog.String:
 		strs := span(sec.StrOffsets)
 		put(offs, 0, 0)
@@ -564,29 +578,65 @@ func copySection(b []byte, sec *Section, c *catalog.Column, spots []spot, parts 
 	}
 }
 
-// copyFixed writes values of so many bytes one after another.
-func copyFixed(dst []byte, size int, spots []spot, parts []*catalog.Vector) {
+// recordAt is where a column stands in the records of its side, or -1.
+func (v *View) recordAt(k int) int {
+	return v.sides[v.on[k]].sets[0].chunks.layout.off[v.local[k]]
+}
+
+// copyRecords writes rows [lo, hi) of the scalars of a side, some rows of all columns at a time, so that a record is read
+// from memory once.
+func (f *filling) copyRecords(i, lo, hi int) {
+	const tile = 64
+	v, p, b := f.view, &f.sides[i], f.slot.Bytes()
+	stride := v.sides[i].sets[0].chunks.layout.stride
+	type target struct {
+		dst       []byte
+		off, size int
+	}
+	var targets []target
+	for k := range v.columns {
+		if v.on[k] == i && v.columns[k].Kind == catalog.Scalar && v.recordAt(k) >= 0 {
+			sec := &f.layout.Columns[k]
+			targets = append(targets, target{b[sec.Values.Off : sec.Values.Off+sec.Values.Len], v.recordAt(k), v.columns[k].RowBytes()})
+			if sec.Valid.Len > 0 {
+				writeValid(b[sec.Valid.Off+int64(lo):sec.Valid.Off+int64(hi)], p.spots[lo:hi], f.plans[k].parts)
+			}
+		}
+	}
 	le := binary.LittleEndian
-	switch size {
-	case 8:
-		for i, s := range spots {
-			le.PutUint64(dst[8*i:], le.Uint64(parts[s.part].Data[8*int(s.row):]))
+	var records [tile][]byte
+	for ; lo < hi; lo += tile {
+		spots := p.spots[lo:min(lo+tile, hi)]
+		for j, s := range spots {
+			at := int(s.row) * stride
+			records[j] = p.parts[s.part].chunk.records[at : at+stride]
 		}
-	case 4:
-		for i, s := range spots {
-			le.PutUint32(dst[4*i:], le.Uint32(parts[s.part].Data[4*int(s.row):]))
+		for _, t := range targets {
+			dst := t.dst[lo*t.size : (lo+len(spots))*t.size]
+			switch t.size {
+			case 8:
+				for j := range spots {
+					le.PutUint64(dst[8*j:], le.Uint64(records[j][t.off:]))
+				}
+			case 4:
+				for j := range spots {
+					le.PutUint32(dst[4*j:], le.Uint32(records[j][t.off:]))
+				}
+			default:
+				for j := range spots {
+					copy(dst[j*t.size:(j+1)*t.size], records[j][t.off:])
+				}
+			}
 		}
-	case 2:
-		for i, s := range spots {
-			le.PutUint16(dst[2*i:], le.Uint16(parts[s.part].Data[2*int(s.row):]))
-		}
-	case 1:
-		for i, s := range spots {
-			dst[i] = parts[s.part].Data[s.row]
-		}
-	default:
-		for i, s := range spots {
-			copy(dst[i*size:(i+1)*size], parts[s.part].Data[int(s.row)*size:])
+	}
+}
+
+// writeValid says which rows are not null.
+func writeValid(dst []byte, spots []spot, parts []*catalog.Vector) {
+	for i, s := range spots {
+		dst[i] = 1
+		if parts[s.part].Null(int(s.row)) {
+			dst[i] = 0
 		}
 	}
 }

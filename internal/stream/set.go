@@ -125,7 +125,7 @@ func OpenSet(ctx context.Context, src source.Source, opt SetOptions) (*Set, erro
 	}
 	s.dec = dec
 	s.open = newShardTable(s, opt.Memory/4)
-	s.chunks = newChunkCache(opt.Memory-opt.Memory/4, len(s.stored))
+	s.chunks = newChunkCache(opt.Memory-opt.Memory/4, s.stored)
 	s.chunked = make([]atomic.Pointer[[]int64], len(s.shards))
 	s.values = &constantValues{ids: map[string]int32{}}
 	s.class = make([][]atomic.Int32, len(s.stored))
