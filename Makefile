@@ -23,7 +23,7 @@ export CGO_ENABLED := 0
 # Interpreter of the environment NAME; made when it is not there yet.
 venv = $$(scripts/venv.sh $(1) | tail -n 1)
 
-.PHONY: help build build-arm64 preflight venvs lint format test test-fast test-go test-arm64 test-python test-torch demo bench-local bench-survey fuzz clean
+.PHONY: help build build-arm64 preflight venvs lint format test test-fast test-go test-arm64 test-python test-torch demo bench-local bench-survey bench-loaders fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -94,6 +94,10 @@ bench-local: preflight build ## measure reading and importing on this machine; w
 bench-survey: preflight build ## measure decoding and importing of every format; writes bench/out/survey.json
 	python="$(call venv,test)"
 	ASTROPILE_BIN=$(BIN) "$$python" bench/survey.py
+
+bench-loaders: preflight build ## measure training loops beside other loaders; writes bench/out/loaders.json
+	python="$(call venv,peers)"
+	ASTROPILE_BIN=$(BIN) "$$python" bench/loaders.py
 
 fuzz: ## every fuzz target for FUZZTIME seconds
 	@scripts/fuzz.sh $(FUZZTIME)

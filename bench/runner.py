@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,15 +57,28 @@ class Cell:
 class Row:
     """A line of the table: the rate of the cell ``over``, divided by that of ``under`` where there is one.
 
-    ``unit`` says what is taken of a cell: "ratio" and "MB/s" its bytes a second, "rows/s", "MiB" its own peak memory, or
-    "copies", the bytes of its truth divided by that memory.
+    Where ``under`` names several cells, the fastest of them in a block is what counts in that block. ``unit`` says what is
+    taken of a cell: "ratio" and "MB/s" its bytes a second, "rows/s", "s" its seconds, "MiB" its own peak memory, or "copies",
+    the bytes of its truth divided by that memory; another word is a key of its result. ``at_most`` is a goal that is not to
+    be passed, in place of one to be reached.
     """
 
     name: str
     at_least: float
     over: str
-    under: str = ""
+    under: str | tuple[str, ...] = ""
     unit: str = "ratio"
+    at_most: float = 0.0
+
+    @property
+    def unders(self) -> tuple[str, ...]:
+        """The cells that ``under`` names."""
+        return (self.under,) if isinstance(self.under, str) else self.under
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """All cells of the line."""
+        return tuple(n for n in (self.over, *self.unders) if n not in ("", "stored"))
 
 
 def say(text: str) -> None:
@@ -192,30 +205,39 @@ class Runner:
         self.work, self.binary, self.args = work, binary, args
         self.all, self.truths, self.first, self.apart, self.floor = cells, truths, first, apart, floor
         only = [o.lower() for o in args.only]
-        self.rows = [r for r in rows if not only or any(o in r.name.lower() or o in (r.over, r.under) for o in only)]
+        self.rows = [r for r in rows if not only or any(o in r.name.lower() or o in r.cells for o in only)]
         if not self.rows:
             raise SystemExit(f"--only {' '.join(args.only)}: no row has such a name or cell")
-        names = {n for r in self.rows for n in (r.over, r.under)} - {"", "stored"}
+        names = {n for r in self.rows for n in r.cells}
         if floor.over in names:
-            names.add(floor.under)
+            names.update(floor.unders)
         self.names = sorted(names)
         self.results: dict[str, list[dict[str, Any]]] = {}
         self.invalid: dict[str, str] = {}
         self.truth: dict[str, dict[str, Any]] = {}
 
-    def wanted(self, order: Sequence[str]) -> list[str]:
-        """What the chosen cells read, in the order given."""
-        return sorted({what for name in self.names for what in self.all[name].needs}, key=order.index)
+    def wanted(self, order: Sequence[str], names: Sequence[str] | None = None) -> list[str]:
+        """What the chosen cells, or those named, read, in the order given."""
+        names = self.names if names is None else names
+        return sorted({what for name in names for what in self.all[name].needs}, key=order.index)
 
-    def prepare(self, sources: Sequence[Path], order: Sequence[str], script: Path, size: str) -> None:
-        """Writes what the chosen cells read, in the order given, by ``script``. Other sources, or another size, make all of it anew."""
+    def prepare(
+        self,
+        sources: Sequence[Path],
+        order: Sequence[str],
+        script: Path,
+        size: str,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """Writes what the chosen cells, or those named, read, in the order given, by ``script``. Other sources, or another
+        size, make all of it anew."""
         key = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest() + " " + self.args.size
         mark = self.work / "key"
         if not self.args.keep and (not mark.exists() or mark.read_text() != key):
             shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True, exist_ok=True)
         mark.write_text(key)
-        for what in self.wanted(order):
+        for what in self.wanted(order, names):
             begin = time.perf_counter()
             command = (sys.executable, str(script), str(self.work), what)
             start((*command, "--binary", str(self.binary), "--size", size), self.binary)
@@ -248,9 +270,10 @@ class Runner:
             shutil.rmtree(made, ignore_errors=True)
             os.sync()
 
-    def check(self) -> None:
-        """Every cell once, for its digest; this brings all files into the page cache too."""
-        wanted = {self.all[n].truth for n in self.names} - {""}
+    def check(self, names: Sequence[str] | None = None) -> None:
+        """Every cell, or those named, once, for its digest; this brings their files into the page cache too."""
+        names = self.names if names is None else names
+        wanted = {self.all[n].truth for n in names} - {""}
         for name, command in self.truths.items():
             if name in wanted:
                 try:
@@ -259,8 +282,8 @@ class Runner:
                     self.fail(name, f"nothing says what its rows are: {e}")
                     continue
                 self.truth[name] = {"by": said.pop("by", "pyarrow"), **said}
-        first = [n for n in self.first if n in self.names]
-        for name in [*first, *(n for n in self.names if n not in first)]:
+        first = [n for n in self.first if n in names]
+        for name in [*first, *(n for n in names if n not in first)]:
             cell = self.all[name]
             if not cell.truth or name in self.invalid or (cell.makes and not cell.judge):
                 continue
@@ -273,7 +296,8 @@ class Runner:
             if differ := [k for k in ("rows", "sum", "digest") if got[k] != truth[k]]:
                 self.invalid[name] = f"{', '.join(differ)} of the values differ from what {truth['by']} gives"
         for name, why in self.invalid.items():
-            say(f"  INVALID {name}: {why}")
+            if name in names:
+                say(f"  INVALID {name}: {why}")
 
     def fail(self, truth: str, why: str) -> None:
         """Marks every cell of a truth."""
@@ -290,11 +314,11 @@ class Runner:
         finally:
             self.clean(name)
 
-    def measure(self) -> None:
-        """The blocks."""
+    def measure(self, names: Sequence[str] | None = None) -> None:
+        """The blocks, of all cells or of those named."""
         for block in range(self.args.repeats):
             begin = time.perf_counter()
-            order = list(self.names)
+            order = list(self.names if names is None else names)
             random.Random(f"{self.args.seed} {block}").shuffle(order)
             for name in order:
                 if name in self.invalid:
@@ -313,7 +337,7 @@ class Runner:
                 if differ := [
                     k
                     for k in ("rows", "sum")
-                    if k in got and cell.truth and name not in self.apart and got[k] != truth[k]
+                    if k in got and cell.truth and name not in self.apart and not got.get("part") and got[k] != truth[k]
                 ]:
                     self.invalid[name] = (
                         f"block {block + 1}: {', '.join(differ)} of the values differ from what {truth['by']} gives"
@@ -328,15 +352,24 @@ class Runner:
         if row.under == "stored":
             return [r["payload"] / r["stored"] for r in over]
         if row.under:
-            under = {r["block"]: r["gbs"] for r in self.results.get(row.under, [])}
-            return [r["gbs"] / under[r["block"]] for r in over if r["block"] in under]
-        take = {
+            under = self.fastest(row)
+            return [r["gbs"] / under[r["block"]][0] for r in over if r["block"] in under]
+        take: dict[str, Callable[[dict[str, Any]], float]] = {
             "MB/s": lambda r: r["gbs"] * 1e3,
-            "rows/s": lambda r: r["rows"] / r["seconds"][-1],
+            "rows/s": lambda r: r.get("rows_per_second") or r["rows"] / r["seconds"][-1],
+            "s": lambda r: r["seconds"][-1],
             "MiB": lambda r: r["peak_anon"] / 2**20,
             "copies": lambda r: r["bytes"] / max(r["peak_anon"], 1),
-        }[row.unit]
-        return [take(r) for r in over]
+        }
+        return [take.get(row.unit, lambda r: r[row.unit])(r) for r in over]
+
+    def fastest(self, row: Row) -> dict[int, tuple[float, str]]:
+        """In every block the highest rate among the cells that ``under`` names, and whose it is."""
+        best: dict[int, tuple[float, str]] = {}
+        for name in row.unders:
+            for r in self.results.get(name, []):
+                best[r["block"]] = max(best.get(r["block"], (0.0, "")), (r["gbs"], name))
+        return best
 
     def middle(self, row: Row) -> float | None:
         """The median of a line."""
@@ -345,24 +378,25 @@ class Runner:
 
     def lines(self) -> list[dict[str, Any]]:
         """The table."""
-        return [
-            table.line(
-                r.name,
-                r.at_least,
-                self.pairs(r),
-                [self.invalid[n] for n in (r.over, r.under) if n in self.invalid],
-                r.unit,
-            )
-            for r in self.rows
-        ]
+        out = []
+        for r in self.rows:
+            invalid = [f"{n}: {self.invalid[n]}" for n in r.cells if n in self.invalid]
+            out.append(table.line(r.name, r.at_least, self.pairs(r), invalid, r.unit, r.at_most))
+            if len(r.unders) > 1 and (best := self.fastest(r)):
+                out[-1]["fastest"] = statistics.mode(name for _, name in best.values())
+        return out
 
-    def report(self, name: str, about: dict[str, Any], begin: float) -> int:
-        """Shows and writes the table of a run that began at ``begin``, and gives the exit code."""
+    def report(self, name: str, about: dict[str, Any], begin: float, more: dict[str, Any] | None = None) -> int:
+        """Shows and writes the table of a run that began at ``begin``, with ``more`` beside the cells, and gives the exit code."""
         about["load_at_end"] = os.getloadavg()
         about["seconds"] = round(time.perf_counter() - begin)
         lines = self.lines()
         table.show(lines, self.results, self.invalid, table.summary(self.pairs(self.floor)))
         table.write(
-            self.args.out, name, lines, about, {"cells": self.results, "invalid": self.invalid, "truth": self.truth}
+            self.args.out,
+            name,
+            lines,
+            about,
+            {"cells": self.results, "invalid": self.invalid, "truth": self.truth, **(more or {})},
         )
         return 1 if self.invalid else 0

@@ -37,7 +37,12 @@ def summary(values: Sequence[float]) -> dict[str, Any] | None:
 
 
 def line(
-    name: str, at_least: float, ratios: Sequence[float], invalid: Sequence[str] = (), unit: str = "ratio"
+    name: str,
+    at_least: float,
+    ratios: Sequence[float],
+    invalid: Sequence[str] = (),
+    unit: str = "ratio",
+    at_most: float = 0.0,
 ) -> dict[str, Any]:
     """One line of the table, in its unit. Without valid values it has none, and is not ok; a goal of 0 is none."""
     s = None if invalid else summary(ratios)
@@ -46,11 +51,16 @@ def line(
         "name": name,
         "value": value,
         "unit": unit,
-        "at_least": at_least,
-        "ok": value is not None and value >= at_least,
+        **({"at_most": at_most} if at_most else {"at_least": at_least}),
+        "ok": value is not None and value >= at_least and (not at_most or value <= at_most),
         "summary": s,
         "invalid": list(invalid),
     }
+
+
+def goal(x: dict[str, Any]) -> float:
+    """What a line has to reach, or not to pass; 0 is nothing."""
+    return float(x.get("at_most") or x.get("at_least") or 0.0)
 
 
 def show(
@@ -82,23 +92,32 @@ def show(
     wide = max(len(x["name"]) for x in lines)
     print(f"\n{'':{wide}}    value  unit    at least       95 % interval")
     for x in lines:
-        goal = f"{x['unit']:7} {x['at_least']:8.2f}" if x["at_least"] else f"{x['unit']:7}        -"
+        want = (
+            f"{x['unit']:7}{'<=' if 'at_most' in x else '  '}{goal(x):7.2f}" if goal(x) else f"{x['unit']:7}        -"
+        )
         if x["invalid"]:
-            print(f"{x['name']:{wide}}  INVALID  {goal}       {x['invalid'][0][:100]}")
+            print(f"{x['name']:{wide}}  INVALID  {want}       {x['invalid'][0][:100]}")
         elif x["summary"] is None:
-            print(f"{x['name']:{wide}}     none  {goal}")
+            print(f"{x['name']:{wide}}     none  {want}")
         else:
             s = x["summary"]
-            verdict = ("ok " if x["ok"] else "LOW") if x["at_least"] else "   "
-            print(f"{x['name']:{wide}} {x['value']:8.3f}  {goal}  {verdict}  {s['low']:.3f} to {s['high']:.3f}")
+            verdict = ("ok " if x["ok"] else "HIGH" if "at_most" in x else "LOW") if goal(x) else "   "
+            by = f"  fastest: {x['fastest']}" if "fastest" in x else ""
+            print(f"{x['name']:{wide}} {x['value']:8.3f}  {want}  {verdict:4} {s['low']:.3f} to {s['high']:.3f}{by}")
+    asked = [x for x in lines if goal(x)]
+    missed = [x for x in asked if not x["ok"]]
+    print(f"\n{len(asked) - len(missed)} of {len(asked)} goals are met" + ("; missed:" if missed else ""))
+    for x in missed:
+        got = "no valid value" if x["value"] is None else f"{x['value']:.3f}"
+        print(f"  {x['name']}: {got}, {'at most' if 'at_most' in x else 'at least'} {goal(x):g}")
 
 
 def write(out: Path, name: str, lines: Sequence[dict[str, Any]], about: dict[str, Any], raw: dict[str, Any]) -> None:
     """Writes NAME.json (the table), NAME-machine.json and NAME-cells.json below the folder out."""
     out.mkdir(parents=True, exist_ok=True)
-    keys = ("name", "value", "unit", "at_least", "ok")
+    keys = ("name", "value", "unit", "at_least", "at_most", "ok", "fastest")
     for file, content in {
-        name: [{k: x[k] for k in keys} for x in lines],
+        name: [{k: x[k] for k in keys if k in x} for x in lines],
         f"{name}-machine": about,
         f"{name}-cells": {**raw, "ratios": {x["name"]: x["summary"] for x in lines}},
     }.items():
@@ -108,10 +127,13 @@ def write(out: Path, name: str, lines: Sequence[dict[str, Any]], about: dict[str
     print(f"\nwritten: {out / (name + '.json')}, {name}-machine.json, {name}-cells.json")
 
 
-def machine(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Any]:
+READERS = ("numpy", "pyarrow", "h5py", "hdf5plugin", "astropy", "datasets", "astropy-healpix")
+
+
+def machine(work: Path, binary: Path, args: argparse.Namespace, packages: Sequence[str] = READERS) -> dict[str, Any]:
     """Versions and machine, without names of hosts, people or folders."""
     versions = {"python": platform.python_version()}
-    for package in ("numpy", "pyarrow", "h5py", "hdf5plugin", "astropy", "datasets", "astropy-healpix"):
+    for package in packages:
         versions[package] = importlib.metadata.version(package)
     versions["astropile"] = _said([str(binary), "--version"]).removeprefix("astropile version ").strip()
     versions["go"] = next((w for w in _said(["go", "version"]).split() if re.match(r"go\d", w)), "unknown")

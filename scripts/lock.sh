@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../requirements"
 command -v uv >/dev/null || { echo "lock.sh needs uv on PATH" >&2; exit 1; }
 if [ $# -eq 0 ]; then
-  set -- test torch
+  set -- test torch peers
 fi
 for name in "$@"; do
   new=$(mktemp)
