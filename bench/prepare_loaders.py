@@ -244,6 +244,8 @@ def main() -> None:
     p.add_argument("--size", default="1GiB")
     a = p.parse_args()
     out: Path = a.work / a.what
+    if out.exists():
+        return
     if a.what == "mix":
         once(out, lambda half: mix(a.binary, half, parse_size(a.size)), out)
         return
