@@ -60,6 +60,8 @@ type Engine interface {
 	// State is the checkpoint of a stream of the options, where it begins.
 	State(opt stream.StreamOptions) (stream.State, error)
 	Start(ctx context.Context, opt stream.StreamOptions, pool stream.SlotPool) (Batches, error)
+	// Memory is the bytes for everything, and those of them that are left for slots.
+	Memory() (all, slots int64)
 	Close() error
 }
 
@@ -69,7 +71,8 @@ type Request struct {
 	Mix     *Mix
 	Match   *Match
 	Threads int
-	Memory  int64  // bytes for decoded columns and tails of all sources
+	Memory  int64  // bytes for everything, slots included
+	Most    int64  // bytes that Memory may grow to where the data want it; below Memory: it may not
 	Cache   string // folder in which a host keeps what selections found; empty keeps nothing
 }
 
@@ -127,8 +130,27 @@ func OpenLocal(ctx context.Context, q Request) (_ Engine, err error) {
 	default:
 		e.view = e.sets[0].View()
 	}
+	e.share(q)
 	return e, err
 }
+
+// share divides the memory. Decoded columns get a quarter of it, or up to three where shuffling wants more; where the data
+// want more than that and the memory is a default, it grows.
+func (e *local) share(q Request) {
+	wanted := int64(0)
+	for _, s := range e.sets {
+		wanted += s.Wanted()
+	}
+	wanted += wanted / 2 // tails, and batches that are being filled
+	e.memory = max(q.Memory, min(wanted/3*4, q.Most))
+	decoded := min(max(wanted, e.memory/4), e.memory/4*3)
+	e.slots = e.memory - decoded
+	for _, s := range e.sets {
+		s.SetMemory(decoded / int64(len(e.sets)))
+	}
+}
+
+func (e *local) Memory() (all, slots int64) { return e.memory, e.slots }
 
 func (e *local) open(ctx context.Context, s *Source, q Request) error {
 	root, err := filepath.Abs(s.Root)
@@ -141,7 +163,7 @@ func (e *local) open(ctx context.Context, s *Source, q Request) error {
 	}
 	e.roots, e.sources = append(e.roots, root), append(e.sources, src)
 	set, err := stream.OpenSet(ctx, src, stream.SetOptions{Columns: s.Columns, Release: s.Release, ReleaseID: s.ReleaseID, Threads: q.Threads,
-		Memory: q.Memory / int64(len(q.Sources)), Selection: s.Selection, Cache: q.Cache})
+		Memory: q.Memory / 4 / int64(len(q.Sources)), Selection: s.Selection, Cache: q.Cache})
 	if err != nil {
 		return err
 	}
@@ -186,6 +208,8 @@ type local struct {
 	sets     []*stream.Set
 	releases [][]stream.ReleaseInfo
 	view     *stream.View
+
+	memory, slots int64
 }
 
 func (e *local) Describe() *Description {

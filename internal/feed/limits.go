@@ -11,6 +11,7 @@ import (
 type Resources struct {
 	Threads int
 	Memory  int64 // bytes
+	Most    int64 // bytes to which Memory grows where the data want it
 	Ranks   int   // training processes on this machine that share it
 }
 
@@ -18,12 +19,13 @@ type Resources struct {
 const (
 	maxThreads   = 8       // more do not read a page cache faster
 	defaultLimit = 2 << 30 // bytes
+	mostLimit    = 8 << 30 // bytes; the windows of scalar data take 4 GiB
 	unlimited    = int64(1) << 60
 )
 
 // Limits works out the defaults of a feed. root is the machine's root folder, env reads the environment, affinity is
 // the number of CPUs the process may run on. What cgroups (v1 and v2), SLURM and the machine allow is divided by the
-// number of ranks on this machine; a quarter of the memory is taken, and 2 GiB at most.
+// number of ranks on this machine; a quarter of the memory is taken, and 2 GiB at most, or 8 where the data want it.
 func Limits(root fs.FS, env func(string) string, affinity int) Resources {
 	r := Resources{Ranks: localRanks(env)}
 	cpus := float64(max(1, affinity))
@@ -72,7 +74,11 @@ func Limits(root fs.FS, env func(string) string, affinity int) Resources {
 		threads = min(int(cpus), per)
 	}
 	r.Threads = min(max(threads, 1), maxThreads)
-	r.Memory = min(max(mem/int64(r.Ranks)/4, minMemory), defaultLimit)
+	r.Most = min(max(mem/int64(r.Ranks)/4, minMemory), mostLimit)
+	r.Memory = min(r.Most, defaultLimit)
+	if mem == unlimited {
+		r.Most = r.Memory // nothing says how much there is
+	}
 	return r
 }
 

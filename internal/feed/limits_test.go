@@ -18,30 +18,31 @@ func TestDefaultsFitWhatTheProcessMayUse(t *testing.T) {
 		affinity int
 		threads  int
 		memory   int64
+		most     int64
 		ranks    int
 	}{
-		"a free machine": {map[string]string{"proc/meminfo": big}, nil, 64, 8, 2 << 30, 1},
-		"affinity":       {map[string]string{"proc/meminfo": big}, nil, 3, 3, 2 << 30, 1},
-		"little memory":  {map[string]string{"proc/meminfo": "MemTotal: 9 kB\nMemAvailable:    1048576 kB\n"}, nil, 4, 4, 256 << 20, 1},
+		"a free machine": {map[string]string{"proc/meminfo": big}, nil, 64, 8, 2 << 30, 8 << 30, 1},
+		"affinity":       {map[string]string{"proc/meminfo": big}, nil, 3, 3, 2 << 30, 8 << 30, 1},
+		"little memory":  {map[string]string{"proc/meminfo": "MemTotal: 9 kB\nMemAvailable:    1048576 kB\n"}, nil, 4, 4, 256 << 20, 256 << 20, 1},
 		"cgroup v2, limit above": {map[string]string{"proc/meminfo": big, "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "2147483648\n", "sys/fs/cgroup/a/b/memory.max": "max\n",
-			"sys/fs/cgroup/a/b/cpu.max": "250000 100000\n"}, nil, 16, 2, 512 << 20, 1},
-		"cgroup v2, container": {map[string]string{"proc/meminfo": big, "proc/self/cgroup": "0::/../../host/path\n", "sys/fs/cgroup/memory.max": "1073741824\n"}, nil, 4, 4, 256 << 20, 1},
+			"sys/fs/cgroup/a/b/cpu.max": "250000 100000\n"}, nil, 16, 2, 512 << 20, 512 << 20, 1},
+		"cgroup v2, container": {map[string]string{"proc/meminfo": big, "proc/self/cgroup": "0::/../../host/path\n", "sys/fs/cgroup/memory.max": "1073741824\n"}, nil, 4, 4, 256 << 20, 256 << 20, 1},
 		"cgroup v1": {map[string]string{"proc/meminfo": big, "proc/self/cgroup": "5:cpuset:/\n4:memory:/job\n3:cpu,cpuacct:/job\n", "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "4294967296\n",
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "400000\n", "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n"}, nil, 16, 4, 1 << 30, 1},
-		"cgroup v1 without quota": {map[string]string{"proc/meminfo": big, "proc/self/cgroup": "3:cpu:/job\n", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n"}, nil, 6, 6, 2 << 30, 1},
-		"eight ranks":             {map[string]string{"proc/meminfo": big}, map[string]string{"LOCAL_WORLD_SIZE": "8"}, 32, 4, 2 << 30, 8},
-		"more ranks than cores":   {map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\n"}, map[string]string{"LOCAL_WORLD_SIZE": "16"}, 4, 1, 16 << 20, 16},
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "400000\n", "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n"}, nil, 16, 4, 1 << 30, 1 << 30, 1},
+		"cgroup v1 without quota": {map[string]string{"proc/meminfo": big, "proc/self/cgroup": "3:cpu:/job\n", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n"}, nil, 6, 6, 2 << 30, 8 << 30, 1},
+		"eight ranks":             {map[string]string{"proc/meminfo": big}, map[string]string{"LOCAL_WORLD_SIZE": "8"}, 32, 4, 2 << 30, 2 << 30, 8},
+		"more ranks than cores":   {map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\n"}, map[string]string{"LOCAL_WORLD_SIZE": "16"}, 4, 1, 16 << 20, 16 << 20, 16},
 		"slurm": {map[string]string{"proc/meminfo": big}, map[string]string{"SLURM_NTASKS_PER_NODE": "4(x2),1", "SLURM_MEM_PER_NODE": "4096", "SLURM_CPUS_PER_TASK": "6"},
-			6, 6, 256 << 20, 4},
-		"slurm by cpu": {map[string]string{"proc/meminfo": big}, map[string]string{"SLURM_MEM_PER_CPU": "1024", "SLURM_CPUS_ON_NODE": "4"}, 4, 4, 1 << 30, 1},
-		"nonsense":     {map[string]string{"proc/self/cgroup": "x\n0:y\n::::\n", "proc/meminfo": "MemAvailable: lots kB"}, map[string]string{"LOCAL_WORLD_SIZE": "-3", "SLURM_MEM_PER_NODE": "z"}, 0, 1, 2 << 30, 1},
+			6, 6, 256 << 20, 256 << 20, 4},
+		"slurm by cpu": {map[string]string{"proc/meminfo": big}, map[string]string{"SLURM_MEM_PER_CPU": "1024", "SLURM_CPUS_ON_NODE": "4"}, 4, 4, 1 << 30, 1 << 30, 1},
+		"nonsense":     {map[string]string{"proc/self/cgroup": "x\n0:y\n::::\n", "proc/meminfo": "MemAvailable: lots kB"}, map[string]string{"LOCAL_WORLD_SIZE": "-3", "SLURM_MEM_PER_NODE": "z"}, 0, 1, 2 << 30, 2 << 30, 1},
 	} {
 		fs := fstest.MapFS{}
 		for k, v := range c.files {
 			fs[k] = &fstest.MapFile{Data: []byte(v)}
 		}
 		got := Limits(fs, func(k string) string { return c.env[k] }, c.affinity)
-		if want := (Resources{Threads: c.threads, Memory: c.memory, Ranks: c.ranks}); got != want {
+		if want := (Resources{Threads: c.threads, Memory: c.memory, Most: c.most, Ranks: c.ranks}); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}

@@ -180,8 +180,9 @@ func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, in
 	if threads == 0 {
 		threads = max(1, opt.Resources.Threads)
 	}
+	most := int64(0)
 	if memory == 0 {
-		memory = max(minMemory, opt.Resources.Memory)
+		memory, most = max(minMemory, opt.Resources.Memory), opt.Resources.Most
 	}
 	if memory < minMemory {
 		return nil, 0, fmt.Errorf("%w: memory=%d; at least %d bytes are needed", ErrMemory, memory, minMemory)
@@ -189,10 +190,11 @@ func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, in
 	if opt.Own {
 		schedule(threads)
 	}
-	engine, err := opt.Open(ctx, Request{Sources: q.Sources, Mix: q.Mix, Match: q.Match, Threads: threads, Memory: memory / 4, Cache: opt.Cache})
+	engine, err := opt.Open(ctx, Request{Sources: q.Sources, Mix: q.Mix, Match: q.Match, Threads: threads, Memory: memory, Most: most, Cache: opt.Cache})
 	if err != nil {
 		return nil, 0, err
 	}
+	memory, slots := engine.Memory()
 	d := engine.Describe()
 	d.Version, d.Threads, d.Memory = Version, threads, memory
 	js, err := json.Marshal(d)
@@ -203,7 +205,7 @@ func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, in
 		_ = engine.Close()
 		return nil, 0, err
 	}
-	return engine, memory - memory/4, nil
+	return engine, slots, nil
 }
 
 // peer is the process that made the socket.

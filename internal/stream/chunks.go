@@ -184,6 +184,12 @@ func (c *chunkCache) column(e *chunk, k int, decode func() (*catalog.Vector, err
 	return v, nil
 }
 
+func (c *chunkCache) setBudget(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.budget = n
+}
+
 func (c *chunkCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -302,6 +302,69 @@ func (s *Set) Close() error {
 	return err
 }
 
+// Wanted estimates the memory in bytes in which shuffled reading decodes what is no tensor once an epoch: the windows that
+// a stream has open in all lanes, or all there is, whichever is less.
+func (s *Set) Wanted() int64 {
+	row, ragged, gathered := int64(s.chunks.layout.stride), false, false
+	stored := int64(0)
+	for i := range s.shards {
+		stored += s.shards[i].Bytes
+	}
+	rest := stored / max(s.allRows(), 1)
+	for i := range s.release.Dataset.Columns {
+		if c := &s.release.Dataset.Columns[i]; c.Kind == catalog.Tensor {
+			rest -= int64(c.RowBytes())
+		}
+	}
+	for k := range s.stored {
+		c := &s.stored[k]
+		if c.Kind == catalog.Tensor {
+			continue
+		}
+		gathered = true
+		ragged = ragged || !c.Fixed() || c.Kind == catalog.Struct
+		if c.Nullable {
+			row++
+		}
+	}
+	if !gathered {
+		return 0
+	}
+	per := int64(chunkRows)
+	if ragged {
+		row += expands * max(rest, minRagged)
+		per = max(1, shard.GroupPayload/row)
+	}
+	chunks := int64(0)
+	for i := range s.shards {
+		chunks += (s.shards[i].Rows-1)/per + 1
+	}
+	p := s.Params(Blocks, 0)
+	open := min(chunks, int64(p.Lanes*(p.Window/p.Block+1))*(int64(p.Block)/per+2))
+	return min(s.allRows(), open*per)*row + open*(chunkBytes+chunkColumnBytes*int64(len(s.stored)))
+}
+
+// Of text and ragged columns the size is known only when they were read.
+const (
+	expands   = 2  // how much compressed bytes grow
+	minRagged = 64 // bytes a row
+)
+
+// allRows is the number of rows, selected or not.
+func (s *Set) allRows() int64 {
+	n := int64(0)
+	for i := range s.shards {
+		n += s.shards[i].Rows
+	}
+	return n
+}
+
+// SetMemory gives the set other bytes for decoded columns and tails than SetOptions.Memory.
+func (s *Set) SetMemory(n int64) {
+	s.open.setBudget(n / 4)
+	s.chunks.setBudget(n - n/4)
+}
+
 // Columns describes the selected columns, renamed, in the order of the selection.
 func (s *Set) Columns() []catalog.Column { return slices.Clone(s.columns) }
 
@@ -405,10 +468,7 @@ func (s *Set) Params(mode Mode, seed uint64) order.Params {
 	for i := range s.shards {
 		bytes += uint64(s.shards[i].Bytes)
 	}
-	all := uint64(0)
-	for i := range s.shards {
-		all += uint64(s.shards[i].Rows)
-	}
+	all := uint64(s.allRows())
 	scalar := !slices.ContainsFunc(s.release.Dataset.Columns, func(c catalog.Column) bool { return c.Kind != catalog.Scalar })
 	p := order.Defaults(uint64(s.Rows()), all, bytes, scalar, groupBytes/max(1, bytes/max(all, 1))).With(mode)
 	p.Seed = seed

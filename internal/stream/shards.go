@@ -113,6 +113,12 @@ func (t *shardTable) evict() {
 	}
 }
 
+func (t *shardTable) setBudget(n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.budget = n
+}
+
 func (t *shardTable) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

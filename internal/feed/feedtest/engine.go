@@ -57,13 +57,14 @@ type Engine struct {
 	cols    []catalog.Column
 	names   []string
 	batches atomic.Int64
+	memory  int64
 }
 
 // Open is a feed.Opener: the root is a Config in JSON.
 func Open(die func()) feed.Opener {
 	return func(_ context.Context, q feed.Request) (feed.Engine, error) {
 		opt := q.Sources[0]
-		e := &Engine{Die: die}
+		e := &Engine{Die: die, memory: q.Memory}
 		if err := json.Unmarshal([]byte(opt.Root), &e.Config); err != nil {
 			return nil, fmt.Errorf("feedtest: the root is no configuration: %w", err)
 		}
@@ -91,6 +92,9 @@ func Open(die func()) feed.Opener {
 		return e, nil
 	}
 }
+
+// Memory leaves three quarters for slots.
+func (e *Engine) Memory() (all, slots int64) { return e.memory, e.memory - e.memory/4 }
 
 // Describe describes the dataset as release 2 of 2.
 func (e *Engine) Describe() *feed.Description {
