@@ -19,22 +19,44 @@ import (
 // float64, one of float32. Blocks of the order of scalar data are about twice as long.
 const chunkRows = 16 << 10
 
-// chunkKey names a chunk: a row group of a shard, or a part of it.
-type chunkKey struct {
-	shard, number int
+// chunk is neighbouring rows of a shard, a row group or a part of it, of which columns are decoded as they are asked for.
+// Scalars of fixed size stand in records, one row after another, since a shuffled batch wants all columns of rows that
+// stand far apart.
+type chunk struct {
+	set   *Set
+	shard int
+	lo    int64 // first row in the shard
+	rows  int64
+	home  *atomic.Pointer[chunk] // where it is found while it is in the cache
+	bytes int64                  // counted in the cache; 0 before and after
+	used  atomic.Bool            // since the cache looked last
+
+	missing atomic.Int32    // columns that are not decoded
+	nulls   atomic.Bool     // a column has some
+	cols    []decodedColumn // of the set
+	once    sync.Once       // makes records
+	records []byte
 }
 
-// chunk is neighbouring rows of a shard of which columns are decoded as they are asked for. Scalars of fixed size stand in
-// records, one row after another, since a shuffled batch wants all columns of rows that stand far apart.
-type chunk struct {
-	key     chunkKey
-	lo      int64 // first row in the shard
-	rows    int64
-	elem    *list.Element // while it is in the cache
-	bytes   int64         // counted in the cache
-	cols    []chunkColumn // of the set
-	once    sync.Once     // makes records
-	records []byte
+// decodedColumn is a column of a chunk. Of what stands in records the vector has no data.
+type decodedColumn struct {
+	v  atomic.Pointer[catalog.Vector]
+	mu sync.Mutex // while it is decoded
+}
+
+// shardChunks are the chunks of a shard.
+type shardChunks struct {
+	bounds []int64 // first row of each, and the number of rows at the end
+	even   int64   // rows of every chunk but the last, where they are equal; else 0
+	chunks []atomic.Pointer[chunk]
+}
+
+// at gives the number of the chunk that holds a row.
+func (t *shardChunks) at(row int64) int {
+	if t.even > 0 {
+		return int(row / t.even)
+	}
+	return sort.Search(len(t.bounds), func(i int) bool { return t.bounds[i] > row }) - 1
 }
 
 // recordLayout says where scalars stand in a record.
@@ -90,73 +112,88 @@ type chunkColumn struct {
 	mu sync.Mutex // while it is decoded
 }
 
-// chunkCache keeps decoded scalars, text and ragged columns, the chunk that was least recently used out first, within a
-// budget of bytes. Concurrent callers decode a column of a chunk once.
+// chunkCache keeps decoded scalars, text and ragged columns within a budget of bytes; what was not used for long goes
+// first. Concurrent callers decode a column of a chunk once.
 type chunkCache struct {
-	budget  int64
 	columns []catalog.Column // as they are stored
 	layout  recordLayout
+	decoded int32 // columns that are decoded: all but tensors
 
-	mu    sync.Mutex
-	table map[chunkKey]*chunk
-	order list.List // of *chunk, least recently used first
-	bytes int64
+	mu     sync.Mutex
+	budget int64
+	queue  list.List // of *chunk: the next to be looked at, then those that came or were used later
+	bytes  int64
 }
 
-// chunkBytes is what a chunk takes without its columns, and of each of these.
+// What a chunk takes without its columns, and each of these.
 const (
-	chunkBytes       = 256
-	chunkColumnBytes = 256
+	chunkBytes         = 256
+	decodedColumnBytes = 256
 )
 
 func newChunkCache(budget int64, columns []catalog.Column) *chunkCache {
-	return &chunkCache{budget: budget, columns: columns, layout: newRecordLayout(columns), table: map[chunkKey]*chunk{}}
+	c := &chunkCache{budget: budget, columns: columns, layout: newRecordLayout(columns)}
+	for k := range columns {
+		if columns[k].Kind != catalog.Tensor {
+			c.decoded++
+		}
+	}
+	return c
 }
 
 func isCancel(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// get gives the chunk of rows [lo, hi).
-func (c *chunkCache) get(key chunkKey, lo, hi int64) *chunk {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.table[key]; e != nil {
-		c.order.MoveToBack(e.elem)
-		return e
+// chunk gives the chunk that holds a row of a shard.
+func (s *Set) chunk(t *shardChunks, shard int, row int64) *chunk {
+	n := t.at(row)
+	e := t.chunks[n].Load()
+	if e == nil {
+		e = s.chunks.add(&chunk{set: s, shard: shard, lo: t.bounds[n], rows: t.bounds[n+1] - t.bounds[n], home: &t.chunks[n]})
 	}
-	e := &chunk{key: key, lo: lo, rows: hi - lo, cols: make([]chunkColumn, len(c.columns))}
-	e.elem = c.order.PushBack(e)
-	c.table[key] = e
-	c.count(e, chunkBytes+e.rows*int64(c.layout.stride))
+	if !e.used.Load() {
+		e.used.Store(true)
+	}
 	return e
 }
 
-// count adds bytes of a chunk. The chunk itself stays, whatever the budget.
-func (c *chunkCache) count(e *chunk, n int64) {
-	if e.elem == nil {
-		return // it was put out meanwhile
+// add takes in a chunk, unless somebody was faster, and gives the one that is there.
+func (c *chunkCache) add(e *chunk) *chunk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if there := e.home.Load(); there != nil {
+		return there
 	}
-	e.bytes += n
-	c.bytes += n
-	for front := c.order.Front(); c.bytes > c.budget && front != nil; front = c.order.Front() {
-		old := front.Value.(*chunk)
-		if old == e {
-			if c.order.Len() == 1 {
-				return
-			}
-			c.order.MoveToBack(front)
+	e.cols = make([]decodedColumn, len(c.columns))
+	e.missing.Store(c.decoded)
+	e.used.Store(true)
+	e.bytes = chunkBytes + e.rows*int64(c.layout.stride)
+	c.bytes += e.bytes
+	e.home.Store(e)
+	c.queue.PushBack(e)
+	c.evict()
+	return e
+}
+
+// evict makes room. What was used since it was looked at last gets a second chance; one chunk stays.
+func (c *chunkCache) evict() {
+	for c.bytes > c.budget && c.queue.Len() > 1 {
+		front := c.queue.Front()
+		e := front.Value.(*chunk)
+		if e.used.Swap(false) {
+			c.queue.MoveToBack(front)
 			continue
 		}
-		c.order.Remove(front)
-		c.bytes -= old.bytes
-		old.elem = nil
-		delete(c.table, old.key)
+		c.queue.Remove(front)
+		c.bytes -= e.bytes
+		e.bytes = 0
+		e.home.Store(nil)
 	}
 }
 
 // column gives a column of a chunk, from memory or by decode.
-func (c *chunkCache) column(e *chunk, k int, decode func() (*catalog.Vector, error)) (*catalog.Vector, error) {
+func (c *chunkCache) column(ctx context.Context, e *chunk, k int) (*catalog.Vector, error) {
 	col := &e.cols[k]
 	if v := col.v.Load(); v != nil {
 		return v, nil
@@ -166,21 +203,48 @@ func (c *chunkCache) column(e *chunk, k int, decode func() (*catalog.Vector, err
 	if v := col.v.Load(); v != nil {
 		return v, nil
 	}
-	v, err := decode()
+	v, err := e.decode(ctx, k)
 	if err != nil {
 		return nil, err
 	}
-	if v.Rows != int(e.rows) {
-		return nil, fmt.Errorf("%w: %d rows decoded of %d", ErrMismatch, v.Rows, e.rows)
+	if v.Valid != nil {
+		e.nulls.Store(true)
 	}
 	if c.layout.off[k] >= 0 {
 		c.layout.put(e, k, v)
 	}
 	v = compact(v)
 	col.v.Store(v)
+	e.missing.Add(-1)
 	c.mu.Lock()
-	c.count(e, vectorBytes(v)+chunkColumnBytes)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if e.bytes > 0 { // else it was put out meanwhile
+		n := vectorBytes(v) + decodedColumnBytes
+		e.bytes += n
+		c.bytes += n
+		c.evict()
+	}
+	return v, nil
+}
+
+// decode reads a column of a chunk.
+func (e *chunk) decode(ctx context.Context, k int) (*catalog.Vector, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := e.set
+	o, err := s.open.acquire(ctx, e.shard)
+	if err != nil {
+		return nil, err
+	}
+	defer s.open.release(o)
+	v, err := o.cols[k].ReadVector(ctx, e.lo, e.lo+e.rows)
+	if err == nil && v.Rows != int(e.rows) {
+		err = fmt.Errorf("%w: %d rows decoded of %d", ErrMismatch, v.Rows, e.rows)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shard %s, rows %d to %d: %w", s.shards[e.shard].Path, e.lo, e.lo+e.rows-1, err)
+	}
 	return v, nil
 }
 
@@ -193,18 +257,19 @@ func (c *chunkCache) setBudget(n int64) {
 func (c *chunkCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, e := range c.table {
-		e.elem = nil
+	for x := c.queue.Front(); x != nil; x = x.Next() {
+		e := x.Value.(*chunk)
+		e.bytes = 0
+		e.home.Store(nil)
 	}
-	clear(c.table)
-	c.order.Init()
+	c.queue.Init()
 	c.bytes = 0
 }
 
-// bounds gives the first row of every chunk of a shard, and its rows at the end. It opens the shard the first time.
-func (s *Set) bounds(ctx context.Context, shard int) ([]int64, error) {
-	if b := s.chunked[shard].Load(); b != nil {
-		return *b, nil
+// chunksOf gives the chunks of a shard. It opens the shard the first time.
+func (s *Set) chunksOf(ctx context.Context, shard int) (*shardChunks, error) {
+	if t := s.chunked[shard].Load(); t != nil {
+		return t, nil
 	}
 	o, err := s.open.acquire(ctx, shard)
 	if err != nil {
@@ -217,24 +282,27 @@ func (s *Set) bounds(ctx context.Context, shard int) ([]int64, error) {
 			step = 1 << 62 // a whole row group would be decoded for each
 		}
 	}
-	var b []int64
+	t := &shardChunks{}
 	for _, g := range o.r.Groups() {
 		for lo := int64(0); lo < g.Rows; {
-			b = append(b, g.First+lo)
+			t.bounds = append(t.bounds, g.First+lo)
 			if g.Rows-lo <= step {
 				break
 			}
 			lo += step
 		}
 	}
-	b = append(b, o.r.Rows())
-	s.chunked[shard].Store(&b)
-	return b, nil
-}
-
-// chunkOf is the number of the chunk that holds a row.
-func chunkOf(bounds []int64, row int64) int {
-	return sort.Search(len(bounds), func(i int) bool { return bounds[i] > row }) - 1
+	t.chunks = make([]atomic.Pointer[chunk], len(t.bounds))
+	t.bounds = append(t.bounds, o.r.Rows())
+	t.even = t.bounds[1]
+	for i, b := range t.bounds[:len(t.bounds)-1] {
+		if b != int64(i)*t.even || t.bounds[i+1]-b > t.even {
+			t.even = 0
+			break
+		}
+	}
+	s.chunked[shard].CompareAndSwap(nil, t)
+	return s.chunked[shard].Load(), nil
 }
 
 func vectorBytes(v *catalog.Vector) int64 {

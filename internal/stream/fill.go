@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math/bits"
-	"slices"
 	"sync"
 
 	"astropile/internal/catalog"
@@ -17,40 +15,32 @@ const runBytes = 2 << 20
 // runRecords is how many rows of scalars one task writes.
 const runRecords = 2 << 10
 
-// spot is where a row of columns that are no tensors stands: in which part of the batch, and where there.
+// spot is where a row of columns that are no tensors stands.
 type spot struct {
-	part, row int32
+	chunk *chunk
+	row   int32 // of the chunk
 }
 
-// piece is a chunk that a batch has rows of.
-type piece struct {
-	set   *Set
-	shard int // in the set
-	chunk *chunk
-}
+// vector gives a column of the chunk; it was decoded before.
+func (s *spot) vector(k int) *catalog.Vector { return s.chunk.cols[k].v.Load() }
 
 // sidePlan is what one batch needs of the columns of a side that are no tensors.
 type sidePlan struct {
-	spots []spot
-	parts []piece
-}
-
-// columnPlan is what one batch needs of one column.
-type columnPlan struct {
-	constant int32             // class of the value all rows share, or classVaries
-	parts    []*catalog.Vector // of columns that are no tensors, for each part
+	spots   []spot
+	missing []*chunk // of which not all columns are decoded
+	nulls   bool     // some chunk has nulls
 }
 
 // filling is one batch on its way into a slot: first the chunks of the columns that vary in size are found, then they
 // are decoded where they are not at hand, then the layout is made and the slot grown, then every column is written.
 type filling struct {
-	view   *View
-	refs   [][]ref // of each side
-	slot   Slot
-	layout *Layout
-	sides  []sidePlan
-	plans  []columnPlan
-	valid  []bool
+	view     *View
+	refs     [][]ref // of each side
+	slot     Slot
+	layout   *Layout
+	sides    []sidePlan
+	constant []int32 // of each tensor column: class of the value all rows share, or classVaries
+	valid    []bool
 
 	sources []uint16
 
@@ -84,9 +74,8 @@ type task struct {
 
 // worker holds what a goroutine needs to run tasks.
 type worker struct {
-	rows  []int64
-	buf   []byte
-	found chunkIndex
+	rows []int64
+	buf  []byte
 }
 
 // start readies the first stage. The filling can then be worked on by any number of goroutines.
@@ -95,8 +84,8 @@ func (f *filling) start(v *View, refs [][]ref, slot Slot) {
 	f.layout, f.err, f.stage, f.next, f.running = nil, nil, finding, 0, 0
 	f.done = make(chan struct{})
 	f.tasks = f.tasks[:0]
-	if f.plans == nil {
-		f.plans = make([]columnPlan, len(v.columns))
+	if f.sides == nil {
+		f.constant = make([]int32, len(v.columns))
 		f.sides = make([]sidePlan, len(v.sides))
 	}
 	for k := range v.columns {
@@ -167,7 +156,7 @@ func (f *filling) run(ctx context.Context, w *worker, t task) error {
 		return err
 	}
 	if t.side && t.stage == finding {
-		return f.find(ctx, w, t.column)
+		return f.find(ctx, t.column)
 	}
 	if t.side {
 		f.copyRecords(t.column, t.lo, t.hi)
@@ -186,11 +175,11 @@ func (f *filling) run(ctx context.Context, w *worker, t task) error {
 	return nil
 }
 
-// gatherTasks are the tasks of the second stage.
+// gatherTasks are the tasks of the second stage: none where all is decoded.
 func (f *filling) gatherTasks() []task {
 	tasks := f.tasks[:0]
 	for k := range f.view.columns {
-		if f.view.columns[k].Kind != catalog.Tensor {
+		if f.view.columns[k].Kind != catalog.Tensor && len(f.sides[f.view.on[k]].missing) > 0 {
 			tasks = append(tasks, task{stage: gathering, column: k})
 		}
 	}
@@ -208,8 +197,7 @@ func (f *filling) column(k int) ([]ref, *side) {
 
 // findConstant finds out whether all rows of the batch share one value.
 func (f *filling) findConstant(ctx context.Context, k int) error {
-	p := &f.plans[k]
-	p.constant = classVaries
+	f.constant[k] = classVaries
 	class, last := int32(classUnknown), -1
 	refs, sd := f.column(k)
 	for i := range refs {
@@ -228,7 +216,7 @@ func (f *filling) findConstant(ctx context.Context, k int) error {
 		class = c
 	}
 	if class != classUnknown {
-		p.constant = class
+		f.constant[k] = class
 	}
 	return nil
 }
@@ -241,102 +229,48 @@ func (f *filling) named(k int, err error) error {
 }
 
 // find finds the chunk of every row of a side.
-func (f *filling) find(ctx context.Context, w *worker, i int) error {
+func (f *filling) find(ctx context.Context, i int) error {
 	refs, sd, p := f.refs[i], &f.view.sides[i], &f.sides[i]
-	p.parts = p.parts[:0]
+	p.missing, p.nulls = p.missing[:0], false
 	if cap(p.spots) < len(refs) {
 		p.spots = make([]spot, len(refs))
 	}
 	p.spots = p.spots[:len(refs)]
-	w.found.reset(len(refs))
 	var set *Set
-	var bounds []int64
+	var chunks *shardChunks
 	last, shard := -1, -1
+	var e *chunk
 	for i := range refs {
 		r := &refs[i]
 		if r.shard != last {
-			last = r.shard
+			last, e = r.shard, nil
 			set, shard = sd.at(last)
 			var err error
-			if bounds, err = set.bounds(ctx, shard); err != nil {
+			if chunks, err = set.chunksOf(ctx, shard); err != nil {
 				return err
 			}
 		}
-		n := chunkOf(bounds, r.row)
-		k, is := w.found.add(uint64(last)<<32|uint64(n), len(p.parts))
-		if !is {
-			p.parts = append(p.parts, piece{set, shard, set.chunks.get(chunkKey{shard, n}, bounds[n], bounds[n+1])})
+		if e == nil || r.row < e.lo || r.row >= e.lo+e.rows {
+			e = set.chunk(chunks, shard, r.row)
+			if e.missing.Load() > 0 {
+				p.missing = append(p.missing, e)
+			}
+			p.nulls = p.nulls || e.nulls.Load()
 		}
-		p.spots[i] = spot{int32(k), int32(r.row - bounds[n])}
+		p.spots[i] = spot{e, int32(r.row - e.lo)}
 	}
+	p.nulls = p.nulls || len(p.missing) > 0
 	return nil
 }
 
-// gather decodes a column of every chunk that the batch has rows of.
+// gather decodes a column of the chunks that lack some.
 func (f *filling) gather(ctx context.Context, k int) error {
-	parts, local := f.sides[f.view.on[k]].parts, f.view.local[k]
-	p := &f.plans[k]
-	p.parts = p.parts[:0]
-	for _, x := range parts {
-		v, err := x.set.chunks.column(x.chunk, local, func() (*catalog.Vector, error) {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			o, err := x.set.open.acquire(ctx, x.shard)
-			if err != nil {
-				return nil, err
-			}
-			defer x.set.open.release(o)
-			v, err := o.cols[local].ReadVector(ctx, x.chunk.lo, x.chunk.lo+x.chunk.rows)
-			if err != nil {
-				return nil, fmt.Errorf("shard %s, rows %d to %d: %w", x.set.shards[x.shard].Path, x.chunk.lo, x.chunk.lo+x.chunk.rows-1, err)
-			}
-			return v, nil
-		})
-		if err != nil {
+	for _, e := range f.sides[f.view.on[k]].missing {
+		if _, err := e.set.chunks.column(ctx, e, f.view.local[k]); err != nil {
 			return f.named(k, err)
 		}
-		p.parts = append(p.parts, v)
 	}
 	return nil
-}
-
-// chunkIndex numbers the chunks of a batch: an open hash table.
-type chunkIndex struct {
-	slots []struct {
-		key    uint64
-		number int32 // and 1; 0 is free
-	}
-	shift uint
-}
-
-// reset empties the table and makes room for n chunks.
-func (x *chunkIndex) reset(n int) {
-	size := 1 << bits.Len(uint(max(n, 8)*2))
-	if len(x.slots) < size {
-		x.slots = make([]struct {
-			key    uint64
-			number int32
-		}, size)
-	} else {
-		x.slots = x.slots[:size]
-		clear(x.slots)
-	}
-	x.shift = uint(64 - bits.Len(uint(size-1)))
-}
-
-// add gives the number of a chunk, and whether it was there; else it becomes next.
-func (x *chunkIndex) add(key uint64, next int) (number int, is bool) {
-	mask := len(x.slots) - 1
-	for i := int(key * 0x9e3779b97f4a7c15 >> x.shift); ; i = (i + 1) & mask {
-		switch s := &x.slots[i]; {
-		case s.number == 0:
-			s.key, s.number = key, int32(next+1)
-			return next, false
-		case s.key == key:
-			return int(s.number - 1), true
-		}
-	}
 }
 
 // place makes the layout, grows the slot and readies the second stage.
@@ -356,7 +290,7 @@ func (f *filling) place() ([]task, error) {
 		c := &v.columns[k]
 		sec := &l.Columns[k]
 		if c.Kind != catalog.Tensor {
-			sections(sec, c, f.sides[v.on[k]].spots, f.plans[k].parts, room)
+			sections(sec, c, &f.sides[v.on[k]], picked{v.local[k], whole}, room)
 			if v.recordAt(k) < 0 {
 				tasks = append(tasks, task{stage: writing, column: k})
 			} else {
@@ -369,7 +303,7 @@ func (f *filling) place() ([]task, error) {
 		if t := v.sides[v.on[k]].sets[0].changes[v.local[k]]; t != nil {
 			sec.Format = t.format
 		}
-		if f.plans[k].constant != classVaries {
+		if f.constant[k] != classVaries {
 			sec.Constant = true
 			sec.Values = room(int64(rb), PageSize)
 			tasks = append(tasks, task{stage: writing, column: k, hi: 1})
@@ -411,66 +345,81 @@ func newSection(c *catalog.Column, rows int) Section {
 	return Section{Name: c.Name, Kind: c.Kind, DType: c.DType, Shape: shape, Rows: rows}
 }
 
-// members gives a member of every struct.
-func members(parts []*catalog.Vector, m int) []*catalog.Vector {
-	out := make([]*catalog.Vector, len(parts))
-	for i, v := range parts {
-		out[i] = v.Members[m]
+// picked is a column of a set, or a member of it.
+type picked struct{ column, member int }
+
+// whole is the column itself.
+const whole = -1
+
+func (p picked) of(s *spot) *catalog.Vector {
+	v := s.vector(p.column)
+	if p.member != whole {
+		v = v.Members[p.member]
 	}
-	return out
+	return v
 }
 
 // anyNull says whether a row is null.
-func anyNull(spots []spot, parts []*catalog.Vector) bool {
-	if !slices.ContainsFunc(parts, func(v *catalog.Vector) bool { return v.Valid != nil }) {
+func (p picked) anyNull(d *sidePlan) bool {
+	if !d.nulls {
 		return false
 	}
-	for _, s := range spots {
-		if parts[s.part].Null(int(s.row)) {
+	for i := range d.spots {
+		if p.of(&d.spots[i]).Null(int(d.spots[i].row)) {
 			return true
 		}
 	}
 	return false
 }
 
+// writeValid says which rows are not null.
+func (p picked) writeValid(dst []byte, spots []spot) {
+	for i := range spots {
+		dst[i] = 1
+		if p.of(&spots[i]).Null(int(spots[i].row)) {
+			dst[i] = 0
+		}
+	}
+}
+
 // sections lays out a column that is gathered.
-func sections(sec *Section, c *catalog.Column, spots []spot, parts []*catalog.Vector, room func(n, align int64) Span) {
-	*sec = newSection(c, len(spots))
-	n := int64(len(spots))
-	if anyNull(spots, parts) {
+func sections(sec *Section, c *catalog.Column, d *sidePlan, p picked, room func(n, align int64) Span) {
+	*sec = newSection(c, len(d.spots))
+	n := int64(len(d.spots))
+	if p.anyNull(d) {
 		sec.Valid = room(n, Align)
+	}
+	if c.Kind == catalog.Struct {
+		sec.Members = make([]Section, len(c.Members))
+		for m := range c.Members {
+			sections(&sec.Members[m], &c.Members[m], d, picked{p.column, m}, room)
+		}
+		return
+	}
+	if c.Fixed() {
+		sec.Values = room(n*int64(c.RowBytes()), Align)
+		return
 	}
 	elems, text := int64(0), int64(0)
 	words := c.Kind == catalog.List && c.DType == catalog.String
-	if c.Kind != catalog.Struct && !c.Fixed() {
-		for _, s := range spots {
-			v := parts[s.part]
-			lo, hi := v.Offsets[s.row], v.Offsets[s.row+1]
-			elems += hi - lo
-			if words {
-				text += v.StrOffsets[hi] - v.StrOffsets[lo]
-			}
+	for i := range d.spots {
+		s := &d.spots[i]
+		v := p.of(s)
+		lo, hi := v.Offsets[s.row], v.Offsets[s.row+1]
+		elems += hi - lo
+		if words {
+			text += v.StrOffsets[hi] - v.StrOffsets[lo]
 		}
 	}
+	sec.Offsets = room(8*(n+1), Align)
 	switch {
-	case c.Kind == catalog.Struct:
-		sec.Members = make([]Section, len(c.Members))
-		for m := range c.Members {
-			sections(&sec.Members[m], &c.Members[m], spots, members(parts, m), room)
-		}
-	case c.Fixed():
-		sec.Values = room(n*int64(c.RowBytes()), Align)
+	case words:
+		sec.StrOffsets = room(8*(elems+1), Align)
+		sec.Values = room(text, Align)
+	case c.Kind == catalog.List:
+		sec.Values = room(elems*int64(c.DType.Size()), Align)
 	default:
-		sec.Offsets = room(8*(n+1), Align)
-		switch {
-		case words:
-			sec.StrOffsets = room(8*(elems+1), Align)
-			sec.Values = room(text, Align)
-		case c.Kind == catalog.List:
-			sec.Values = room(elems*int64(c.DType.Size()), Align)
-		default:
-			sec.Values = room(elems, Align)
-		}
+		sec.Values = room(elems, Align)
 	}
 }
 
@@ -483,7 +432,7 @@ func (f *filling) readTensor(ctx context.Context, w *worker, t task) error {
 	rb := v.columns[t.column].RowBytes()
 	dst := f.slot.Bytes()[sec.Values.Off : sec.Values.Off+sec.Values.Len]
 	if sec.Constant {
-		copy(dst, v.values.of(f.plans[t.column].constant))
+		copy(dst, v.values.of(f.constant[t.column]))
 		return nil
 	}
 	for lo := t.lo; lo < t.hi; {
@@ -525,38 +474,36 @@ func (f *filling) readTensor(ctx context.Context, w *worker, t task) error {
 	return nil
 }
 
-// copyColumn writes a gathered column into the slot.
+// copyColumn writes a gathered column that is not in records into the slot.
 func (f *filling) copyColumn(k int) {
-	p := &f.plans[k]
-	copySection(f.slot.Bytes(), &f.layout.Columns[k], &f.view.columns[k], f.sides[f.view.on[k]].spots, p.parts)
-	clear(p.parts) // chunks are the cache's to keep
+	copySection(f.slot.Bytes(), &f.layout.Columns[k], &f.view.columns[k], f.sides[f.view.on[k]].spots, picked{f.view.local[k], whole})
 }
 
-func copySection(b []byte, sec *Section, c *catalog.Column, spots []spot, parts []*catalog.Vector) {
+func copySection(b []byte, sec *Section, c *catalog.Column, spots []spot, p picked) {
 	span := func(s Span) []byte { return b[s.Off : s.Off+s.Len : s.Off+s.Len] }
 	if sec.Valid.Len > 0 {
-		writeValid(span(sec.Valid), spots, parts)
+		p.writeValid(span(sec.Valid), spots)
 	}
 	vals, offs := span(sec.Values), span(sec.Offsets)
 	put := func(dst []byte, i int, v int64) { binary.LittleEndian.PutUint64(dst[8*i:], uint64(v)) }
 	switch {
 	case c.Kind == catalog.Struct:
 		for m := range c.Members {
-			copySection(b, &sec.Members[m], &c.Members[m], spots, members(parts, m))
+			copySection(b, &sec.Members[m], &c.Members[m], spots, picked{p.column, m})
 		}
 	case c.Fixed():
 		n := c.RowBytes()
-		for i, s := range spots {
-			copy(vals[i*n:(i+1)*n], parts[s.part].Data[int(s.row)*n:])
+		for i := range spots {
+			copy(vals[i*n:(i+1)*n], p.of(&spots[i]).Data[int(spots[i].row)*n:])
 		}
 	case c.Kind == catalog.List && c.DType == catalog.String:
 		strs := span(sec.StrOffsets)
 		put(offs, 0, 0)
 		put(strs, 0, 0)
 		elems, at := int64(0), 0
-		for i, s := range spots {
-			v := parts[s.part]
-			for e := v.Offsets[s.row]; e < v.Offsets[s.row+1]; e++ {
+		for i := range spots {
+			v, row := p.of(&spots[i]), spots[i].row
+			for e := v.Offsets[row]; e < v.Offsets[row+1]; e++ {
 				at += copy(vals[at:], v.Data[v.StrOffsets[e]:v.StrOffsets[e+1]])
 				elems++
 				put(strs, int(elems), int64(at))
@@ -570,9 +517,9 @@ func copySection(b []byte, sec *Section, c *catalog.Column, spots []spot, parts 
 		}
 		put(offs, 0, 0)
 		at := 0
-		for i, s := range spots {
-			v := parts[s.part]
-			at += copy(vals[at:], v.Data[v.Offsets[s.row]*size:v.Offsets[s.row+1]*size])
+		for i := range spots {
+			v, row := p.of(&spots[i]), spots[i].row
+			at += copy(vals[at:], v.Data[v.Offsets[row]*size:v.Offsets[row+1]*size])
 			put(offs, i+1, int64(at)/size)
 		}
 	}
@@ -587,7 +534,7 @@ func (v *View) recordAt(k int) int {
 // from memory once.
 func (f *filling) copyRecords(i, lo, hi int) {
 	const tile = 64
-	v, p, b := f.view, &f.sides[i], f.slot.Bytes()
+	v, all, b := f.view, f.sides[i].spots, f.slot.Bytes()
 	stride := v.sides[i].sets[0].chunks.layout.stride
 	type target struct {
 		dst       []byte
@@ -595,21 +542,21 @@ func (f *filling) copyRecords(i, lo, hi int) {
 	}
 	var targets []target
 	for k := range v.columns {
-		if v.on[k] == i && v.columns[k].Kind == catalog.Scalar && v.recordAt(k) >= 0 {
+		if v.on[k] == i && v.recordAt(k) >= 0 {
 			sec := &f.layout.Columns[k]
 			targets = append(targets, target{b[sec.Values.Off : sec.Values.Off+sec.Values.Len], v.recordAt(k), v.columns[k].RowBytes()})
 			if sec.Valid.Len > 0 {
-				writeValid(b[sec.Valid.Off+int64(lo):sec.Valid.Off+int64(hi)], p.spots[lo:hi], f.plans[k].parts)
+				picked{v.local[k], whole}.writeValid(b[sec.Valid.Off+int64(lo):sec.Valid.Off+int64(hi)], all[lo:hi])
 			}
 		}
 	}
 	le := binary.LittleEndian
 	var records [tile][]byte
 	for ; lo < hi; lo += tile {
-		spots := p.spots[lo:min(lo+tile, hi)]
-		for j, s := range spots {
-			at := int(s.row) * stride
-			records[j] = p.parts[s.part].chunk.records[at : at+stride]
+		spots := all[lo:min(lo+tile, hi)]
+		for j := range spots {
+			at := int(spots[j].row) * stride
+			records[j] = spots[j].chunk.records[at : at+stride]
 		}
 		for _, t := range targets {
 			dst := t.dst[lo*t.size : (lo+len(spots))*t.size]
@@ -627,16 +574,6 @@ func (f *filling) copyRecords(i, lo, hi int) {
 					copy(dst[j*t.size:(j+1)*t.size], records[j][t.off:])
 				}
 			}
-		}
-	}
-}
-
-// writeValid says which rows are not null.
-func writeValid(dst []byte, spots []spot, parts []*catalog.Vector) {
-	for i, s := range spots {
-		dst[i] = 1
-		if parts[s.part].Null(int(s.row)) {
-			dst[i] = 0
 		}
 	}
 }

@@ -84,8 +84,8 @@ type Set struct {
 	dec     *shard.Decoder
 	open    *shardTable
 	chunks  *chunkCache
-	chunked []atomic.Pointer[[]int64] // of each shard: see bounds
-	class   [][]atomic.Int32          // of each tensor column, by shard: see constants.go
+	chunked []atomic.Pointer[shardChunks] // of each shard, once it was opened
+	class   [][]atomic.Int32              // of each tensor column, by shard: see constants.go
 	values  *constantValues
 
 	selected  *query.Rows   // nil where all rows are
@@ -126,7 +126,7 @@ func OpenSet(ctx context.Context, src source.Source, opt SetOptions) (*Set, erro
 	s.dec = dec
 	s.open = newShardTable(s, opt.Memory/4)
 	s.chunks = newChunkCache(opt.Memory-opt.Memory/4, s.stored)
-	s.chunked = make([]atomic.Pointer[[]int64], len(s.shards))
+	s.chunked = make([]atomic.Pointer[shardChunks], len(s.shards))
 	s.values = &constantValues{ids: map[string]int32{}}
 	s.class = make([][]atomic.Int32, len(s.stored))
 	for k := range s.stored {
@@ -341,7 +341,7 @@ func (s *Set) Wanted() int64 {
 	}
 	p := s.Params(Blocks, 0)
 	open := min(chunks, int64(p.Lanes*(p.Window/p.Block+1))*(int64(p.Block)/per+2))
-	return min(s.allRows(), open*per)*row + open*(chunkBytes+chunkColumnBytes*int64(len(s.stored)))
+	return min(s.allRows(), open*per)*row + open*(chunkBytes+decodedColumnBytes*int64(len(s.stored)))
 }
 
 // Of text and ragged columns the size is known only when they were read.

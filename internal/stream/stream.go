@@ -79,9 +79,9 @@ type Stream struct {
 }
 
 type recycle struct {
-	refs  [][]ref
-	sides []sidePlan
-	plans []columnPlan
+	refs     [][]ref
+	sides    []sidePlan
+	constant []int32
 }
 
 // maxAhead bounds the batches that are in flight, whatever the pool gives.
@@ -266,7 +266,7 @@ func (st *Stream) filling() *filling {
 	if n := len(st.free); n > 0 {
 		r := st.free[n-1]
 		st.free = st.free[:n-1]
-		return &filling{refs: r.refs, sides: r.sides, plans: r.plans}
+		return &filling{refs: r.refs, sides: r.sides, constant: r.constant}
 	}
 	return &filling{}
 }
@@ -325,10 +325,11 @@ func (st *Stream) Next(ctx context.Context) (*Batch, error) {
 	}
 	b := &Batch{Slot: f.slot, Layout: f.layout, Epoch: f.epoch, Position: f.position, Last: f.last, Valid: f.valid, Sources: f.sources}
 	for i := range f.sides {
-		clear(f.sides[i].parts) // chunks are the cache's to keep
+		clear(f.sides[i].spots) // chunks are the cache's to keep
+		clear(f.sides[i].missing)
 	}
 	st.mu.Lock()
-	st.free = append(st.free, recycle{f.refs, f.sides, f.plans})
+	st.free = append(st.free, recycle{f.refs, f.sides, f.constant})
 	st.mu.Unlock()
 	return b, nil
 }
