@@ -41,12 +41,33 @@ type dealVector struct {
 	Ranks    [][]uint64 `json:"ranks"` // positions of each rank
 }
 
+type mixSource struct {
+	Counts []uint64 `json:"counts"`
+	Weight uint64   `json:"weight"`
+	Window uint64   `json:"window"`
+	Block  uint64   `json:"block"`
+}
+
+type mixVector struct {
+	Name      string      `json:"name"`
+	Sources   []mixSource `json:"sources"`
+	Lanes     uint64      `json:"lanes"`
+	Seed      uint64      `json:"seed"`
+	Epoch     uint64      `json:"epoch"`
+	Stop      string      `json:"stop"`
+	Length    uint64      `json:"length,omitempty"` // positions of an epoch that ends with the first source
+	First     [][3]uint64 `json:"first"`            // [source, shard, row] at positions 0..
+	Positions []uint64    `json:"positions"`        // some more positions
+	Rows      [][3]uint64 `json:"rows"`             // and [source, shard, row] there
+}
+
 type vectorFile struct {
 	Order  int           `json:"order"`
 	Keys   [][3]uint64   `json:"keys"` // seed, epoch, key
 	Orders []orderVector `json:"orders"`
 	Deals  []dealVector  `json:"deals"`
 	States []State       `json:"states"`
+	Mixes  []mixVector   `json:"mixes"`
 }
 
 // vectorInputs is what the vectors are made for; the results are filled in by fill.
@@ -74,6 +95,13 @@ func vectorInputs() vectorFile {
 			{Lanes: 12, Position: 31, Batch: 9, Ranks: make([][]uint64, 5)},
 			{Lanes: 1, Position: 10, Batch: 5, Ranks: make([][]uint64, 3)},
 			{Lanes: 6, Position: 1, Batch: 2, Ranks: make([][]uint64, 8)},
+		},
+		Mixes: []mixVector{
+			{Name: "0.7 and 0.3", Lanes: 12, Seed: 42, Stop: "never", Sources: []mixSource{{[]uint64{500, 0, 411}, 7, 28, 7}, {[]uint64{300, 299, 301}, 3, 12, 3}}},
+			{Name: "a small source, repeated", Lanes: 6, Seed: 7, Stop: "never", Sources: []mixSource{{[]uint64{1000, 77}, 1, 4, 1}, {[]uint64{5, 2}, 1, 4, 1}, {[]uint64{1}, 2, 4, 1}}},
+			{Name: "until the first ends", Lanes: 15, Seed: 3, Epoch: 2, Stop: "first", Sources: []mixSource{{[]uint64{800, 30}, 5, 20, 5}, {[]uint64{1500}, 2, 16, 4}, {[]uint64{400, 400, 3}, 1, 8, 2}}},
+			{Name: "one source", Lanes: 4, Seed: 9, Epoch: 1, Stop: "first", Sources: []mixSource{{[]uint64{100, 9}, 3, 12, 3}}},
+			{Name: "the defaults' lanes", Lanes: 960, Seed: 2026, Stop: "never", Sources: []mixSource{{[]uint64{90000, 81234}, 600, 8, 2}, {[]uint64{70001}, 399, 4, 1}, {[]uint64{3000}, 1, 4, 1}}},
 		},
 	}
 	return v
@@ -121,11 +149,49 @@ func fill(t *testing.T, v *vectorFile) {
 			v.States = append(v.States, NewState(l, 3, "00ff", SelectionDigest(o.counts(), nil), o.Epoch, 44))
 		}
 	}
+	for i := range v.Mixes {
+		fillMix(t, &v.Mixes[i])
+	}
 	for i := range v.Deals {
 		d := &v.Deals[i]
 		for r := range d.Ranks {
 			d.Ranks[r] = RankPositions(nil, d.Lanes, d.Position, d.Batch, uint64(r), uint64(len(d.Ranks)))
 		}
+	}
+}
+
+func fillMix(t *testing.T, v *mixVector) {
+	t.Helper()
+	var parts []*Layout
+	var weights []uint64
+	for _, x := range v.Sources {
+		l, err := NewLayout(x.Counts, Params{Lanes: v.Lanes, Window: x.Window, Block: x.Block, Seed: v.Seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, weights = append(parts, l), append(weights, x.Weight)
+	}
+	m, err := NewMix(parts, weights, map[string]End{"never": EndNever, "first": EndFirst}[v.Stop])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := m.Cursor(v.Epoch)
+	at := func(p uint64) [3]uint64 {
+		i, r := c.At(p)
+		return [3]uint64{uint64(i), uint64(r.Shard), r.Index}
+	}
+	most := uint64(50_000)
+	if v.Stop == "first" {
+		v.Length = m.Rows()
+		most = m.Rows()
+	}
+	for p := range uint64(32) {
+		v.First = append(v.First, at(p))
+	}
+	for k := range uint64(60) {
+		p := k * (most - 1) / 59
+		v.Positions = append(v.Positions, p)
+		v.Rows = append(v.Rows, at(p))
 	}
 }
 
@@ -155,6 +221,11 @@ func TestTheOrderIsTheOneOfThePublishedVectors(t *testing.T) {
 		for i, o := range v.Orders {
 			if i >= len(was.Orders) || o.Digest != was.Orders[i].Digest || !slices.Equal(o.Rows, was.Orders[i].Rows) || !slices.Equal(o.First, was.Orders[i].First) {
 				t.Errorf("vector %q differs", o.Name)
+			}
+		}
+		for i, m := range v.Mixes {
+			if i >= len(was.Mixes) || m.Length != was.Mixes[i].Length || !slices.Equal(m.Rows, was.Mixes[i].Rows) || !slices.Equal(m.First, was.Mixes[i].First) {
+				t.Errorf("mix %q differs", m.Name)
 			}
 		}
 		t.Errorf("%s differs: this is another order, and needs another version", name)

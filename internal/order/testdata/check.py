@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 from bisect import bisect_right
-from itertools import accumulate
+from itertools import accumulate, count
+from math import floor, gcd
 
 M = (1 << 64) - 1
 
@@ -110,6 +111,62 @@ def deal(L, P, b, R):
     return ranks
 
 
+def mixture(v):
+    """position -> [source, shard, row] of a mix, and the length of an epoch that ends with its first source"""
+    factor = gcd(*(s["weight"] for s in v["sources"]))
+    a = [s["weight"] // factor for s in v["sources"]]
+    A, L = sum(a), v["lanes"]
+    h = max(1, floor(0.382 * A + 0.5))
+    while gcd(h, A) > 1:
+        h += 1
+    ends = list(accumulate(a))
+    N = [sum(s["counts"]) for s in v["sources"]]
+    copies = [max(1, -(-64 * L // n)) if v["stop"] == "never" else 1 for n in N]
+
+    def source(lane, o):
+        x = (lane * 0x9E3779B97F4A7C15 & M) * A >> 64
+        return bisect_right(ends, (x + o * h) % A)
+
+    def length(i, lane):
+        q, g = divmod(N[i] * copies[i], L)
+        return q + (lane < g)
+
+    orders = {}
+
+    def row(i, epoch, p):
+        if (i, epoch) not in orders:
+            s = v["sources"][i]
+            orders[i, epoch] = order(
+                {**s, "lanes": L, "repeat": 1, "shuffle": "blocks", "seed": v["seed"], "epoch": epoch}
+            )
+        return [i, *orders[i, epoch][1](p)]
+
+    def walk(lane):
+        """the rows of a lane one after another, None where a source would have to repeat"""
+        c = [0] * len(a)
+        for o in count():
+            i = source(lane, o)
+            times, k = divmod(c[i], length(i, lane))
+            c[i] += 1
+            p = k * L + lane
+            yield (
+                None if v["stop"] == "first" and times else (i, (v["epoch"] + times) * copies[i] + p // N[i], p % N[i])
+            )
+
+    lanes, seen = [walk(lane) for lane in range(L)], [[] for _ in range(L)]
+
+    def at(p):
+        mine = seen[p % L]
+        while len(mine) <= p // L:
+            mine.append(next(lanes[p % L]))
+        return row(*mine[p // L])
+
+    whole = None
+    if v["stop"] == "first":
+        whole = L * min(next(o for o, x in enumerate(walk(lane)) if x is None) for lane in range(L))
+    return at, whole
+
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "vectors.json")) as f:
     vectors = json.load(f)
 assert all(key_of(s, e) == k for s, e, k in vectors["keys"]), "keys"
@@ -148,6 +205,12 @@ for v in vectors["orders"]:
         assert h.hexdigest() == v["digest"], v["name"]
         assert len(seen) == N, v["name"]
     print(f"agrees: {v['name']} ({N} rows)")
+for v in vectors["mixes"]:
+    at, whole = mixture(v)
+    assert whole == v.get("length"), v["name"]
+    assert [at(p) for p in range(len(v["first"]))] == v["first"], v["name"]
+    assert [at(p) for p in v["positions"]] == v["rows"], v["name"]
+    print(f"agrees: {v['name']}")
 for d in vectors["deals"]:
     assert deal(d["lanes"], d["position"], d["batch"], len(d["ranks"])) == d["ranks"], d
 for s in vectors["states"]:
