@@ -187,7 +187,7 @@ class Bench(Runner):
 def main() -> int:
     p = arguments(
         __doc__,
-        size="of the images; the other sets are smaller by fixed factors",
+        size="of the images; the other sets are smaller by fixed factors, a mix is of 1 GiB at least",
         seed="of orders and of the order of cells",
     )
     p.add_argument("--threads", type=int, default=2, help="threads that read, the control's too")
@@ -196,7 +196,10 @@ def main() -> int:
     p.add_argument("--go-slots", type=int, default=3, help="as bench-local has it")
     args, work, binary = parsed(p)
     work /= "loaders"
-    os.environ["ASTROPILE_CACHE"] = str(work / "selections")  # a filter is found once, as in training
+    # A filter is found once, as in training; what peers leave in folders of their own stays here as well.
+    aside = work.with_name("loaders-tmp")
+    aside.mkdir(parents=True, exist_ok=True)
+    os.environ.update(ASTROPILE_CACHE=str(work / "selections"), TMPDIR=str(aside), HF_HOME=str(aside / "huggingface"))
     begin = time.perf_counter()
     b = Bench(work, binary, args, cells(work, binary, args), ROWS, truths(work), floor=FLOOR)
     about = table.machine(work, binary, args, PACKAGES)

@@ -24,7 +24,7 @@ sys.path.insert(0, str(PEERS))
 SHARES = {"images": 1.0, "spectra": 0.5, "lightcurves": 0.25, "table": 0.5}
 # Loaders that take one row at a time from Python get this share of a table, its first rows: of millions they would take minutes.
 PART = 1 / 32
-# Sources of a mix, by the share of its rows; an epoch that ends with the first of them has all rows of all.
+# Sources of a mix, by the share of its rows.
 MIX = {"mix-5": 0.5, "mix-3": 0.3, "mix-2": 0.2}
 # Modules of peers by the name of their format: each has write(workload, rows, out).
 FORMATS = {
@@ -212,8 +212,9 @@ def dataset(binary: Path, root: Path, workload: str, size: int) -> None:
 
 
 def mix(binary: Path, out: Path, size: int) -> None:
-    """The sources of a mix: sets of images whose rows are as their shares, exactly."""
-    rows = size // SYNTH_ROW["images"] // 10 * 10
+    """The sources of a mix: images, in whole cycles of each of the order's 720 lanes, so that an epoch has all rows of all."""
+    whole = 720 * 10
+    rows = max(1, size // SYNTH_ROW["images"] // whole) * whole
     out.mkdir()
     for seed, (name, share) in enumerate(MIX.items(), start=11):
         n = round(rows * share)

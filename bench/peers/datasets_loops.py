@@ -67,6 +67,8 @@ def main() -> None:
         return (dict(b) if numpy else workloads.from_arrow(b, w) for b in e.iter(w.batch))
 
     common.report(workloads.measure(args, w, workloads.shuffled(batches, args.seed)))
+    sys.stdout.flush()
+    os._exit(0)  # a stream that is left has threads that abort at exit
 
 
 if __name__ == "__main__":
