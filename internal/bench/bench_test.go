@@ -249,3 +249,32 @@ func TestAColumnsDigestDoesNotDependOnItsRuns(t *testing.T) {
 		t.Errorf("a row too few: %v", err)
 	}
 }
+
+func TestTheDefaultsMixAsWellAsRandomRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("walks eight million positions")
+	}
+	r, err := ShuffleQuality(context.Background(), Options{Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.H256 < 1 || r.H256 > 1.1 || r.H1024 < 1 || r.H1024 > 1.1 {
+		t.Errorf("variance over that of random rows: %.3f over 256 rows and %.3f over 1,024, at most 1.1", r.H256, r.H1024)
+	}
+	if r.H16384 < r.H4096 || r.H4096 < r.H1024 {
+		t.Errorf("%.3f, %.3f, %.3f: longer runs see more of a block", r.H1024, r.H4096, r.H16384)
+	}
+}
+
+func TestAReleaseOfABillionRowsOpensByItsDocumentsAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes a manifest of 100,000 shards")
+	}
+	r, err := Seek(context.Background(), Options{Root: t.TempDir(), Threads: 1, Batch: 256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Rows != 1e9 {
+		t.Errorf("%d rows", r.Rows)
+	}
+}

@@ -46,6 +46,14 @@ type Result struct {
 	// Of the payload's cell.
 	Payload int64 `json:"payload,omitempty"`
 	Stored  int64 `json:"stored,omitempty"`
+	// Of the shuffle's quality: over so many consecutive positions.
+	H256   float64 `json:"h256,omitempty"`
+	H1024  float64 `json:"h1024,omitempty"`
+	H4096  float64 `json:"h4096,omitempty"`
+	H16384 float64 `json:"h16384,omitempty"`
+	// Of seeking.
+	ManifestSeconds float64 `json:"manifest_s,omitempty"`
+	SeekMS          float64 `json:"seek_ms,omitempty"`
 }
 
 func (o *Options) check() error {
