@@ -34,6 +34,7 @@ func benchCells() map[string]func(context.Context, bench.Options) (*bench.Result
 
 		"shuffle-quality": bench.ShuffleQuality,
 		"seek":            bench.Seek,
+		"filter":          bench.Filter,
 	}
 }
 
@@ -49,7 +50,7 @@ func newBenchCellCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "bench-cell NAME PATH",
 		Short:  "Measure one cell and print it as a line of JSON",
-		Long:   "Measure one cell and print it as a line of JSON. PATH is a dataset's root, or a file for the cells of formats; seek writes a root there, shuffle-quality reads none. Cells: " + strings.Join(names, ", ") + ".",
+		Long:   "Measure one cell and print it as a line of JSON. PATH is a dataset's root, or a file for the cells of formats; seek and filter write a root there, shuffle-quality reads none. Cells: " + strings.Join(names, ", ") + ".",
 		Hidden: true,
 		Args:   args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {

@@ -278,3 +278,14 @@ func TestAReleaseOfABillionRowsOpensByItsDocumentsAlone(t *testing.T) {
 		t.Errorf("%d rows", r.Rows)
 	}
 }
+
+func TestTheFilterFindsTheShareThatItsPredicateKeeps(t *testing.T) {
+	o := Options{Root: t.TempDir(), Threads: 2, Batch: 1, Slots: 1, Passes: 3}
+	r, err := filter(context.Background(), o, 300_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Rows != 300_000 || len(r.Seconds) != 3 {
+		t.Errorf("%+v", r)
+	}
+}
