@@ -82,6 +82,11 @@ ROWS = (
     Row("images, shuffled / in order", 0.8, "images", "images-order"),
     Row("time to the first shuffled batch", 0.0, "images-first", unit="s", at_most=0.5),
     Row("time to the first batch after resuming", 0.0, "images-resume", unit="s", at_most=1.0),
+    Row("variance over that of random rows, 256 positions", 0.0, "order", unit="h256", at_most=1.1),
+    Row("variance over that of random rows, 1,024 positions", 0.0, "order", unit="h1024", at_most=1.1),
+    Row("manifest of 100,000 shards read, s", 0.0, "seek", unit="manifest_s", at_most=2.0),
+    Row("seek among 10^9 rows, ms", 0.0, "seek", unit="seek_ms", at_most=20.0),
+    Row("filter over 10^8 rows of three columns, warm", 100e6, "filter", unit="rows/s"),
 )
 FLOOR = Row("A/A: control / control again", 0.0, "control", "control-again")
 
@@ -93,6 +98,13 @@ def cells(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Cell]
     few = ("--passes", "3", "--batch", str(args.go_batch), "--slots", str(args.go_slots))
     blocks = (str(binary), "bench-cell", "blocks", str(images), *threads, *seed, *few)
     out = {"control": Cell(blocks, ("images",)), "control-again": Cell(blocks, ("images",))}
+
+    for name, cell, more in (
+        ("order", "shuffle-quality", ()),
+        ("seek", "seek", ()),
+        ("filter", "filter", ("--passes", "4")),
+    ):
+        out[name] = Cell((str(binary), "bench-cell", cell, str(work / name), *threads, *seed, *more), ())
 
     def ours(workload: str, roots: tuple[Path, ...], *more: str) -> tuple[str, ...]:
         rows = ("--warm", str(warm(workload, args.size)))
@@ -216,6 +228,9 @@ def main() -> int:
         b.check(names)
         say(f"{w}: measuring")
         b.measure(b.chosen(names))
+    if rest := [n for n in b.names if n in ("order", "seek", "filter")]:
+        say("the order and selections: measuring")
+        b.measure(rest)
     return b.report("loaders", about, begin, {"trials": b.trials})
 
 
