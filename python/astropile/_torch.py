@@ -114,6 +114,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]
         # wrote. [0, 0] is the epoch that these add to.
         self._begun = torch.zeros((MAX_WORKERS + 1, MAX_WORKERS), dtype=torch.int64).share_memory_()
         self._resume: dict[str, Any] | None = None
+        self._ended = False  # this worker had no step left where its state was taken
         self._at: dict[str, Any] | None = None
 
     def _batches(self, **more: Any) -> Batches:
@@ -130,18 +131,27 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]
         self._begun[0, 0] = epoch
         self._resume = None
 
-    def _next_epoch(self, worker: int, workers: int) -> int:
+    def _others(self, workers: int) -> int:
+        """The epoch that the epochs begun by this number of workers add to."""
         if workers > MAX_WORKERS:
             raise ValueError(f"{workers} workers, at most {MAX_WORKERS}")
         most = self._begun[1:].amax(dim=1)  # of each number of workers
-        others = int(most.sum()) - int(most[workers - 1])
-        epoch = int(self._begun[0, 0]) + others + int(self._begun[workers, worker])
+        return int(self._begun[0, 0]) + int(most.sum()) - int(most[workers - 1])
+
+    def _next_epoch(self, worker: int, workers: int) -> int:
+        epoch = self._others(workers) + int(self._begun[workers, worker])
         self._begun[workers, worker] += 1
         return epoch
+
+    def _begin_at(self, worker: int, workers: int, epoch: int) -> None:
+        self._begun[workers, worker] = epoch - self._others(workers)
 
     def __iter__(self) -> Iterator[TorchBatch]:
         info = get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
+        if self._ended:
+            self._ended = False
+            return
         epoch = self._next_epoch(worker, workers)
         batches = self._batches(epoch=epoch)
         ask = batches._ask
@@ -185,13 +195,18 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]
         batches = self._batches()
         batches.load_state_dict(plain)
         epoch, position = place(plain)
-        workers = int(state.get("workers", 1))
-        if batches._steps(position) == 0 or (workers > 1 and batches._steps(position) < workers):
-            self.set_epoch(epoch + 1)
-            self._at = None
+        self._resume, self._ended, self._at = None, False, None
+        info = get_worker_info()
+        left = batches._steps(position)
+        if info is not None and "worker" in state:
+            # The loader asks each of its workers, which must not touch what the others were told.
+            self._ended = left < int(state["workers"])
+            self._begin_at(info.id, info.num_workers, epoch + self._ended)
+            self._resume = None if self._ended else dict(state)
             return
-        self.set_epoch(epoch)
-        self._resume, self._at = dict(state), None
+        self.set_epoch(epoch if left else epoch + 1)
+        if left:
+            self._resume = dict(state)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_at": None}
