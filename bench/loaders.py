@@ -129,6 +129,8 @@ def cells(work: Path, binary: Path, args: argparse.Namespace) -> dict[str, Cell]
         for peer, (script, kind, workers, _) in PEER.items():
             if (peer, w) in LEFT_OUT:
                 continue
+            if (peer, w) == ("torch-memmap", "table"):
+                kind = "records"
             part = w == "table" and peer in ROW_BY_ROW
             skip = warm(w, args.size) // (round(1 / prepare_loaders.PART) if part else 1)
             command = (sys.executable, str(PEERS / script), w, str(work / f"{w}-{kind}"), *seed)

@@ -28,6 +28,7 @@ PART = 1 / 32
 MIX = {"mix-5": 0.5, "mix-3": 0.3, "mix-2": 0.2}
 # Modules of peers by the name of their format: each has write(workload, rows, out).
 FORMATS = {
+    "records": "torch_memmap",
     "hdf5": "torch_h5py",
     "parquet": "datasets_loops",
     "mds": "mosaic_mds",
