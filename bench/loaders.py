@@ -32,7 +32,7 @@ from runner import HERE, PEERS, Cell, Row, Runner, arguments, parse_size, parsed
 from workloads import WORKLOADS
 
 PACKAGES = ("numpy", "pyarrow", "h5py", "torch", "datasets", "mosaicml-streaming", "litdata", "webdataset")
-SLOWER = 3.0
+SLOWER = 2.0
 WORKERS = (0, 2)
 BELOW = 0.0205  # an image's z is the product of two uniform numbers, of which a tenth are less
 EPOCHS = 10  # of a filter that keeps a tenth, to have as many rows as without
@@ -205,7 +205,7 @@ def main() -> int:
         seed="of orders and of the order of cells",
     )
     p.add_argument("--threads", type=int, default=2, help="threads that read, the control's too")
-    p.add_argument("--limit", type=float, default=3.0, help="seconds after which a peer's loop is left")
+    p.add_argument("--limit", type=float, default=2.0, help="seconds after which a peer's loop is left")
     p.add_argument("--go-batch", type=int, default=64, help="as bench-local has it")
     p.add_argument("--go-slots", type=int, default=3, help="as bench-local has it")
     args, work, binary = parsed(p)
