@@ -5,14 +5,14 @@ that its own writer made of the same rows (prepare_loaders.py), shuffled as its 
 processes where it has workers. All read from the page cache, and every byte of every batch is summed.
 
 The workloads are run one after another, so that the files of one fit into memory. Of each, first every cell runs once: it
-digests a whole epoch, which has to be what pyarrow reads from the shards, and then times another one. A peer whose time in
-that trial is more than SLOWER times that of the fastest peer it competes with is not run again: it cannot be the fastest,
-and its one figure is kept as a trial in loaders-cells.json. Then come the blocks, as runner.py says. A peer is
-left after --limit seconds, its rate that of the rows it got through. Peers that take rows one at a time get
-the first part of a table. In every block the fastest peer of a row is its denominator.
+digests a whole epoch, which has to be what pyarrow reads from the shards, and then times another one. A peer that is SLOWER
+times slower in that trial than the fastest it competes with is not run again: it cannot be the fastest, and its one figure is
+kept as a trial in loaders-cells.json. Then come the blocks, as runner.py says; in each the fastest peer of a row is the
+denominator. A peer is left after --limit seconds, its rate that of the rows it got through. Peers that take rows one at a
+time get the first part of a table.
 
-A rate leaves out the first rows (--warm of workloads.py), a quarter of an epoch at most: opening, and filling a buffer to
-shuffle in, cost peers nothing here. What of a buffer is left at the end comes to them for nothing too.
+A rate leaves out the first quarter of an epoch: opening, and filling a buffer to shuffle in, cost peers nothing here. What is
+left in a buffer at the end comes to them for nothing too.
 
 Writes bench/out/loaders.json (the table), loaders-machine.json (versions, machine) and loaders-cells.json (every repeat).
 """

@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
+import loaders
 import runner
 import table
 import workloads
@@ -90,3 +91,23 @@ def test_sum_and_digest_see_every_value_and_no_order(name: str) -> None:
         )
         assert said([[0, 1, 2], [3, 4]])[1] != first[1], c.name
         first = said([[0, 1, 2], [3, 4]])
+
+
+def test_peers_that_cannot_be_the_fastest_are_not_run_again(tmp_path: Path) -> None:
+    rates = {"images-pyarrow": 4.0, "images-torch-memmap0": 2.1, "images-mds0": 0.5, "images-webdataset0": 0.2}
+    names = tuple(rates)
+    rows = (runner.Row("any", 0.0, "images", names), runner.Row("streaming", 0.0, "images", names[2:]))
+    cells = dict.fromkeys((*names, "images"), runner.Cell(("false",), ()))
+    args = argparse.Namespace(only=[], repeats=1, seed=1, keep=True, out=tmp_path)
+    b = loaders.Bench(tmp_path, tmp_path, args, cells, rows, {}, floor=loaders.FLOOR)
+    b.trials = {n: {"gbs": rate} for n, rate in rates.items()}
+    assert b.chosen(b.group("images")) == ["images", "images-mds0", "images-pyarrow", "images-torch-memmap0"]
+
+
+def test_every_cell_of_every_row_is_made(tmp_path: Path) -> None:
+    args = argparse.Namespace(seed=1, threads=2, size="1GiB", go_batch=64, go_slots=3, limit=1.0)
+    cells = loaders.cells(tmp_path, tmp_path / "astropile", args)
+    assert {n for r in loaders.ROWS for n in r.cells} <= set(cells)
+    made = set(loaders.prepare_loaders.formats())
+    assert {need for c in cells.values() for need in c.needs} <= made
+    assert {c.truth for c in cells.values()} - {""} == set(loaders.truths(tmp_path))
