@@ -107,11 +107,6 @@ func (l *recordLayout) put(e *chunk, k int, v *catalog.Vector) {
 	v.Data = nil
 }
 
-type chunkColumn struct {
-	v  atomic.Pointer[catalog.Vector]
-	mu sync.Mutex // while it is decoded
-}
-
 // chunkCache keeps decoded scalars, text and ragged columns within a budget of bytes; what was not used for long goes
 // first. Concurrent callers decode a column of a chunk once.
 type chunkCache struct {
