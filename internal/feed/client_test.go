@@ -438,10 +438,10 @@ func TestServeEndsWithItsContextAndWithHangingReads(t *testing.T) {
 }
 
 func TestTheSumOfSlotsStaysWithinMemory(t *testing.T) {
-	c := start(t, feedtest.Config{Rows: 100_000, Side: 32}, map[string]any{"memory": 32 << 20, "columns": []string{"image"}})
+	c := start(t, feedtest.Config{Rows: 100_000, Side: 32}, map[string]any{"memory": 48 << 20, "columns": []string{"image"}})
 	c.opened()
 	s, _ := c.attach()
-	for batch, want := range map[int]string{2000: "two batches", 1 << 40: "batch of"} {
+	for batch, want := range map[int]string{4000: "two batches", 1 << 40: "batch of"} {
 		c.write(s, message(3, 1, map[string]any{"batch": batch, "shuffle": "off"}, nil))
 		h, body, _ := receive(t, s)
 		var e struct{ Kind, Text string }
@@ -449,7 +449,7 @@ func TestTheSumOfSlotsStaysWithinMemory(t *testing.T) {
 			t.Fatalf("%d: %s (want %s)", h.kind, body, want)
 		}
 	}
-	c.write(s, message(4, 2, nil, make([]byte, 8*4000)))
+	c.write(s, message(4, 2, nil, make([]byte, 8*5000)))
 	if h, body, _ := receive(t, s); h.kind != 68 {
 		t.Fatalf("%d: %s", h.kind, body)
 	}

@@ -60,9 +60,16 @@ type Engine interface {
 	// State is the checkpoint of a stream of the options, where it begins.
 	State(opt stream.StreamOptions) (stream.State, error)
 	Start(ctx context.Context, opt stream.StreamOptions, pool stream.SlotPool) (Batches, error)
-	// Memory is the bytes for everything, and those of them that are left for slots.
-	Memory() (all, slots int64)
+	// Memory is how the bytes for everything are divided.
+	Memory() Memory
 	Close() error
+}
+
+// Memory is how the bytes of a feed are divided; the process itself takes what is left.
+type Memory struct {
+	All     int64
+	Slots   int64 // at most; what slots do not take may be pages of mapped files
+	Decoded int64 // columns and tails, with what the collector has not collected yet
 }
 
 // Request is what a client wants opened: one dataset, several that are mixed, or two that are matched.
@@ -134,6 +141,9 @@ func OpenLocal(ctx context.Context, q Request) (_ Engine, err error) {
 	return e, err
 }
 
+// ownMemory is what a feed's process takes by itself, in bytes: its program, stacks and buffers.
+const ownMemory = 32 << 20
+
 // share divides the memory. Decoded columns get a quarter of it, or up to three where shuffling wants more; where the data
 // want more than that and the memory is a default, it grows.
 func (e *local) share(q Request) {
@@ -141,16 +151,21 @@ func (e *local) share(q Request) {
 	for _, s := range e.sets {
 		wanted += s.Wanted()
 	}
-	wanted += wanted / 2 // tails, and batches that are being filled
-	e.memory = max(q.Memory, min(wanted/3*4, q.Most))
-	decoded := min(max(wanted, e.memory/4), e.memory/4*3)
-	e.slots = e.memory - decoded
+	wanted += wanted / 2 // tails, batches that are being filled, garbage
+	m := &e.memory
+	m.All = max(q.Memory, min(ownMemory+wanted/3*4, q.Most))
+	left := max(m.All-ownMemory, 0)
+	m.Decoded = min(max(wanted, left/4), left/4*3)
+	m.Slots = left - m.Decoded
 	for _, s := range e.sets {
-		s.SetMemory(decoded / int64(len(e.sets)))
+		s.SetMemory(m.Decoded / 5 * 4 / int64(len(e.sets)))
+	}
+	for _, src := range e.sources {
+		src.BoundMapped(m.Slots) // slots are among these pages
 	}
 }
 
-func (e *local) Memory() (all, slots int64) { return e.memory, e.slots }
+func (e *local) Memory() Memory { return e.memory }
 
 func (e *local) open(ctx context.Context, s *Source, q Request) error {
 	root, err := filepath.Abs(s.Root)
@@ -208,8 +223,7 @@ type local struct {
 	sets     []*stream.Set
 	releases [][]stream.ReleaseInfo
 	view     *stream.View
-
-	memory, slots int64
+	memory   Memory
 }
 
 func (e *local) Describe() *Description {

@@ -31,7 +31,7 @@ func TestDefaultsFitWhatTheProcessMayUse(t *testing.T) {
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "400000\n", "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n"}, nil, 16, 4, 1 << 30, 1 << 30, 1},
 		"cgroup v1 without quota": {map[string]string{"proc/meminfo": big, "proc/self/cgroup": "3:cpu:/job\n", "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n"}, nil, 6, 6, 2 << 30, 8 << 30, 1},
 		"eight ranks":             {map[string]string{"proc/meminfo": big}, map[string]string{"LOCAL_WORLD_SIZE": "8"}, 32, 4, 2 << 30, 2 << 30, 8},
-		"more ranks than cores":   {map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\n"}, map[string]string{"LOCAL_WORLD_SIZE": "16"}, 4, 1, 16 << 20, 16 << 20, 16},
+		"more ranks than cores":   {map[string]string{"proc/meminfo": "MemAvailable: 1048576 kB\n"}, map[string]string{"LOCAL_WORLD_SIZE": "16"}, 4, 1, 48 << 20, 48 << 20, 16},
 		"slurm": {map[string]string{"proc/meminfo": big}, map[string]string{"SLURM_NTASKS_PER_NODE": "4(x2),1", "SLURM_MEM_PER_NODE": "4096", "SLURM_CPUS_PER_TASK": "6"},
 			6, 6, 256 << 20, 256 << 20, 4},
 		"slurm by cpu": {map[string]string{"proc/meminfo": big}, map[string]string{"SLURM_MEM_PER_CPU": "1024", "SLURM_CPUS_ON_NODE": "4"}, 4, 4, 1 << 30, 1 << 30, 1},

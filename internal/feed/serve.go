@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -53,7 +54,10 @@ const (
 )
 
 // minMemory is the least budget of a feed, in bytes.
-const minMemory = 16 << 20
+const minMemory = 48 << 20
+
+// runtimeMemory is what the Go runtime may take beside decoded columns before it collects harder, in bytes.
+const runtimeMemory = 12 << 20
 
 // Serve works for the client at the other end of the control connection until it leaves, dies, or ctx ends. A client
 // that leaves in order gives nil. Serve owns conn.
@@ -117,7 +121,8 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 	if err := m.decode(&q); err != nil {
 		return err
 	}
-	engine, most, err := open(ctx, l, &q, opt)
+	slotMemory := &budget{}
+	engine, err := open(ctx, l, &q, opt, slotMemory)
 	if err != nil {
 		js, jerr := json.Marshal(wireError{Kind: errorKind(err), Text: err.Error()})
 		if jerr != nil {
@@ -136,7 +141,6 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 			_ = engine.Close()
 		}()
 	}()
-	slotMemory := &budget{max: most}
 	for {
 		m, err := l.receive()
 		if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
@@ -168,13 +172,13 @@ func control(ctx context.Context, l *link, opt Options, work *sync.WaitGroup) er
 	}
 }
 
-// open opens the dataset, and gives the bytes that the slots of all its sessions may take.
-func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, int64, error) {
+// open opens the dataset, and sets the bytes that the slots of all its sessions may take.
+func open(ctx context.Context, l *link, q *openRequest, opt Options, slots *budget) (Engine, error) {
 	if q.Version != Version {
-		return nil, 0, fmt.Errorf("%w: the client speaks protocol %d, this program %d; install the astropile package and binary of one version", ErrProtocol, q.Version, Version)
+		return nil, fmt.Errorf("%w: the client speaks protocol %d, this program %d; install the astropile package and binary of one version", ErrProtocol, q.Version, Version)
 	}
 	if q.Threads < 0 || q.Memory < 0 || q.Slots != 0 && (q.Slots < 2 || q.Slots > maxSlots) {
-		return nil, 0, fmt.Errorf("%w: threads %d, memory %d, slots %d; give positive numbers, and 2 to %d slots", ErrProtocol, q.Threads, q.Memory, q.Slots, maxSlots)
+		return nil, fmt.Errorf("%w: threads %d, memory %d, slots %d; give positive numbers, and 2 to %d slots", ErrProtocol, q.Threads, q.Memory, q.Slots, maxSlots)
 	}
 	threads, memory := q.Threads, q.Memory
 	if threads == 0 {
@@ -185,27 +189,31 @@ func open(ctx context.Context, l *link, q *openRequest, opt Options) (Engine, in
 		memory, most = max(minMemory, opt.Resources.Memory), opt.Resources.Most
 	}
 	if memory < minMemory {
-		return nil, 0, fmt.Errorf("%w: memory=%d; at least %d bytes are needed", ErrMemory, memory, minMemory)
+		return nil, fmt.Errorf("%w: memory=%d; at least %d bytes are needed", ErrMemory, memory, minMemory)
 	}
 	if opt.Own {
 		schedule(threads)
 	}
 	engine, err := opt.Open(ctx, Request{Sources: q.Sources, Mix: q.Mix, Match: q.Match, Threads: threads, Memory: memory, Most: most, Cache: opt.Cache})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	memory, slots := engine.Memory()
+	m := engine.Memory()
+	slots.max = m.Slots
+	if opt.Own {
+		debug.SetMemoryLimit(m.Decoded + runtimeMemory)
+	}
 	d := engine.Describe()
-	d.Version, d.Threads, d.Memory = Version, threads, memory
+	d.Version, d.Threads, d.Memory = Version, threads, m.All
 	js, err := json.Marshal(d)
 	if err == nil {
 		err = l.send(header{Type: msgOpened}, js, nil, nil, -1)
 	}
 	if err != nil {
 		_ = engine.Close()
-		return nil, 0, err
+		return nil, err
 	}
-	return engine, slots, nil
+	return engine, nil
 }
 
 // peer is the process that made the socket.

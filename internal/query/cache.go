@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -56,12 +57,8 @@ func (c *cache) rows(_ context.Context, key string, shard []int64, make_ func() 
 		return r, nil
 	}
 	// One process of the host makes it, the others wait.
-	lock, err := os.OpenFile(filepath.Join(c.dir, key+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err == nil {
+	if lock := c.lock(key); lock != nil {
 		defer func() { _ = lock.Close() }()
-		if unix.Flock(int(lock.Fd()), unix.LOCK_EX) == nil {
-			defer func() { _ = os.Remove(lock.Name()) }()
-		}
 		if r := c.mapRows(name, shard); r != nil {
 			return r, nil
 		}
@@ -84,6 +81,63 @@ func (c *cache) rows(_ context.Context, key string, shard []int64, make_ func() 
 		}
 	}
 	return newRows(w, shard)
+}
+
+// lock waits until no other process holds the lock of a key, and takes it; closing the file, or the end of the process, gives
+// it back. All keys share one file, of which each locks a byte, so that a process that is killed leaves nothing. It is nil where the folder has no locks.
+func (c *cache) lock(key string) *os.File {
+	f, err := os.OpenFile(filepath.Join(c.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(key))
+	at := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(binary.LittleEndian.Uint64(sum[:]) >> 2), Len: 1}
+	for {
+		if err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &at); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil
+	}
+	return f
+}
+
+// create makes a file in the folder that nobody sees until it is published. Where the file system allows, it has no name, so
+// that a process that is killed leaves nothing.
+func create(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(fd), dir), nil
+	}
+	return os.CreateTemp(dir, newPrefix+"*")
+}
+
+// newPrefix begins the names of files that are being written where files have to have one.
+const newPrefix = ".new-"
+
+// publish gives a file that create made, and that is whole, its name.
+func publish(f *os.File, name string) error {
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if strings.HasPrefix(filepath.Base(f.Name()), newPrefix) {
+		return os.Rename(f.Name(), name)
+	}
+	err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process was faster; its bytes are the same
+	}
+	return err
+}
+
+// discard closes a file that create made, and removes it unless it was published.
+func discard(f *os.File) {
+	if strings.HasPrefix(filepath.Base(f.Name()), newPrefix) {
+		_ = os.Remove(f.Name())
+	}
+	_ = f.Close()
 }
 
 func wordBytes(w []uint64) []byte {
@@ -132,20 +186,17 @@ func mapFile(name string) ([]byte, error) {
 }
 
 func (c *cache) write(name string, parts ...[]byte) error {
-	f, err := os.CreateTemp(c.dir, ".new-*")
+	f, err := create(c.dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
+	defer discard(f)
 	for _, p := range parts {
 		if _, err := f.Write(p); err != nil {
-			return errors.Join(err, f.Close())
+			return err
 		}
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return publish(f, name)
 }
 
 // trim removes the oldest files while the folder holds too much.
@@ -157,7 +208,7 @@ func (c *cache) trim() {
 	var infos []fs.FileInfo
 	total := int64(0)
 	for _, e := range entries {
-		if st, err := e.Info(); err == nil && st.Mode().IsRegular() {
+		if st, err := e.Info(); err == nil && st.Mode().IsRegular() && e.Name() != "lock" {
 			infos = append(infos, st)
 			total += st.Size()
 		}
@@ -279,7 +330,7 @@ func (k *keptColumn) put(v *catalog.Vector, first int64) {
 		return
 	}
 	if k.new == nil {
-		if k.new, k.err = os.CreateTemp(filepath.Dir(k.name), ".new-*"); k.err != nil {
+		if k.new, k.err = create(filepath.Dir(k.name)); k.err != nil {
 			return
 		}
 	}
@@ -305,10 +356,7 @@ func (f *rowsFile) keep() {
 		if !k.nulls && k.new.Truncate(k.rows*int64(k.c.RowBytes())) != nil {
 			continue
 		}
-		if k.new.Sync() == nil && os.Rename(k.new.Name(), k.name) == nil {
-			_ = k.new.Close()
-			k.new = nil
-		}
+		_ = publish(k.new, k.name) // a cache that cannot be written to is one that does not help
 	}
 }
 
@@ -316,8 +364,7 @@ func (f *rowsFile) close() {
 	for i := range f.columns {
 		k := &f.columns[i]
 		if k.new != nil {
-			_ = k.new.Close()
-			_ = os.Remove(k.new.Name())
+			discard(k.new)
 		}
 		if k.mapped != nil {
 			_ = unix.Munmap(k.mapped)

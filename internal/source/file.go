@@ -27,6 +27,8 @@ type File struct {
 	mu   sync.Mutex
 	open map[string]*openFile
 	idle list.List // of *openFile with no user, least recently used first
+
+	maps mappings
 }
 
 // openFile is one open descriptor and those who use it at this moment.
@@ -71,11 +73,12 @@ func (s *File) Close() error {
 		delete(s.open, p)
 		of.gone = true
 		if of.users == 0 {
-			of.close()
+			s.closeFile(of)
 		}
 	}
 	s.idle.Init()
 	s.limit = 0
+	s.maps.close()
 	return s.root.Close()
 }
 
@@ -122,19 +125,23 @@ func (s *File) acquire(path string) (*openFile, error) {
 	for len(s.open) > s.limit && s.idle.Len() > 0 {
 		old := s.idle.Remove(s.idle.Front()).(*openFile)
 		delete(s.open, old.path)
-		old.close()
+		s.closeFile(old)
 	}
 	return of, nil
 }
 
 // mapped is the file's mapping, made when it is first asked for by one who uses the file.
-func (of *openFile) mapped() mapping {
-	of.once.Do(func() { of.maps = mapFile(of.f, of.info.Size()) })
+func (s *File) mapped(of *openFile) mapping {
+	of.once.Do(func() {
+		of.maps = mapFile(of.f, of.info.Size())
+		s.maps.add(of.maps)
+	})
 	return of.maps
 }
 
-// close ends the file once nobody uses it.
-func (of *openFile) close() {
+// closeFile ends a file that nobody uses.
+func (s *File) closeFile(of *openFile) {
+	s.maps.remove(of.maps)
 	of.maps.close()
 	_ = of.f.Close()
 }
@@ -155,12 +162,12 @@ func (s *File) release(of *openFile) {
 		return
 	}
 	if of.gone {
-		of.close()
+		s.closeFile(of)
 		return
 	}
 	if len(s.open) > s.limit {
 		delete(s.open, of.path)
-		of.close()
+		s.closeFile(of)
 		return
 	}
 	of.elem = s.idle.PushBack(of)
@@ -270,7 +277,7 @@ func (h *fileHandle) ReadVectorAt(bufs [][]byte, off int64) (int, error) {
 		want += len(b)
 	}
 	a := h.s.iov.Get().(*iovecs)
-	if m := of.mapped(); m != nil {
+	if m := h.s.mapped(of); m != nil && h.s.maps.allow(int64(want)) {
 		if err := m.readMapped(bufs, off, int64(want), a.seen[:]); !errors.Is(err, errUnmapped) {
 			h.s.iov.Put(a)
 			if err != nil {

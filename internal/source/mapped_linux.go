@@ -61,6 +61,9 @@ func (m mapping) close() {
 	}
 }
 
+// release takes the pages out of the process.
+func (m mapping) release() { _ = unix.Madvise(m, unix.MADV_DONTNEED) }
+
 // resident says whether all pages of [off, off+n) are in memory. seen is a buffer of a byte a page.
 func (m mapping) resident(off, n int64, seen []byte) bool {
 	page := int64(os.Getpagesize())

@@ -21,7 +21,7 @@ from ._batch import Batch
 from ._errors import DataError, FeedDiedError, FeedError, StateError
 from ._iterate import Batches
 from ._memmap import Memmap, PageTable
-from ._process import Feed, Source, Spec
+from ._process import Feed, Source, Spec, start_feed
 from ._protocol import CHOSEN, MAP, READ, ROWS, SHARD_ROWS, SHARDS, STATE, STATE_IS, TABLE
 from ._ranks import Rank, find_rank
 from ._schema import Field, Release, Schema
@@ -54,7 +54,7 @@ class Dataset:
         self._idle: collections.deque[tuple[int, Session]] = collections.deque(maxlen=1)
         self._closed = False
         self._shards: list[int] | None = None
-        self._feed: Feed | None = Feed(spec)
+        self._feed: Feed | None = start_feed(spec)
         self._describe(spec, self._feed.about)
         _forks.register(self)
 
@@ -235,7 +235,7 @@ class Dataset:
                 raise FeedError(f"the feed died again ({where}): {words}")
             self._restarts += 1
             log.warning("the feed died (%s); starting it again at %s", words, where)
-            self._feed = Feed(self._spec)
+            self._feed = start_feed(self._spec)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -245,7 +245,7 @@ class Dataset:
         with self._lock:
             self._check_open()
             if self._feed is None:
-                self._feed = Feed(self._spec)
+                self._feed = start_feed(self._spec)
             return self._feed
 
     def _drop_feed(self) -> None:
@@ -313,7 +313,7 @@ class Dataset:
                 raise StateError(f"the state is of {len(wanted)} datasets, this is of {len(self._spec.sources)}")
             spec = self._spec.pinned(wanted)
             try:
-                feed = Feed(spec)
+                feed = start_feed(spec)
             except DataError as e:
                 raise StateError(f"the state is of another release or dataset: {e}") from e
             self._drop_feed()

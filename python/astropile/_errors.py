@@ -15,6 +15,10 @@ class FeedError(AstropileError, RuntimeError):
     """The feed process could not be started, or died more than once."""
 
 
+class FeedKilledError(FeedError):
+    """The feed was killed by a signal before it had opened the dataset."""
+
+
 class MissingError(AstropileError, FileNotFoundError):
     """The dataset, or a file of it, is not there."""
 

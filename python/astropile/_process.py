@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -14,8 +15,10 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from . import _binary, _forks
-from ._errors import FeedDiedError, FeedError, from_wire
+from ._errors import FeedDiedError, FeedError, FeedKilledError, from_wire
 from ._protocol import ATTACH, ERROR, HEADER, OPEN, OPENED, VERSION, Header, request
+
+log = logging.getLogger("astropile")
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,10 @@ class Feed:
             head = Header._make(HEADER.unpack(receive_exactly(self._control, HEADER.size)))
             body = json.loads(receive_exactly(self._control, head.body))
         except (OSError, FeedDiedError) as e:
-            raise FeedError(f"{self._named()} ended before it opened {spec.root}: {self.last_words() or e}") from e
+            words = self.last_words() or str(e)
+            killed = (self._process.returncode or 0) < 0
+            kind = FeedKilledError if killed else FeedError
+            raise kind(f"{self._named()} ended before it opened {spec.root}: {words}") from e
         if head.type == ERROR:
             raise from_wire(body["kind"], body["text"])
         if head.type != OPENED or body["version"] != VERSION:
@@ -197,6 +203,15 @@ class Feed:
         self._control.close()
         self._log.close()
         self._process.returncode = 0  # not this process's child: nothing to wait for
+
+
+def start_feed(spec: Spec) -> Feed:
+    """A feed of an open dataset. One that is killed while it opens is started again, once."""
+    try:
+        return Feed(spec)
+    except FeedKilledError as e:
+        log.warning("%s; starting it again", e)
+        return Feed(spec)
 
 
 def _end(pid: int, control: socket.socket, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:

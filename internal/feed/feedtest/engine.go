@@ -94,7 +94,9 @@ func Open(die func()) feed.Opener {
 }
 
 // Memory leaves three quarters for slots.
-func (e *Engine) Memory() (all, slots int64) { return e.memory, e.memory - e.memory/4 }
+func (e *Engine) Memory() feed.Memory {
+	return feed.Memory{All: e.memory, Slots: e.memory - e.memory/4, Decoded: e.memory / 4}
+}
 
 // Describe describes the dataset as release 2 of 2.
 func (e *Engine) Describe() *feed.Description {
