@@ -296,9 +296,7 @@ func (e elemForm) values(dst, src []byte, n int, enc Encoding, dict []byte) erro
 		return hybridValues(src[4:4+binary.LittleEndian.Uint32(src)], 1, n, func(at, c, v int, packed []byte) error {
 			d := dst[at : at+c]
 			if packed == nil {
-				for i := range d {
-					d[i] = byte(v)
-				}
+				Fill(d, byte(v))
 				return nil
 			}
 			unpackBits(d, packed)
@@ -370,6 +368,17 @@ func (e elemForm) plain(dst, src []byte, n int) error {
 		}
 	}
 	return nil
+}
+
+// Fill sets every byte of dst to v, at the speed of copy.
+func Fill(dst []byte, v byte) {
+	if len(dst) == 0 {
+		return
+	}
+	dst[0] = v
+	for n := 1; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
+	}
 }
 
 // unpackBits writes the low bits of src, least significant first, as bytes of 0 or 1.

@@ -3,6 +3,8 @@ package parquet
 import (
 	"encoding/binary"
 	"slices"
+
+	"astropile/internal/shard"
 )
 
 // hybrid decodes Parquet's mix of runs and bit-packed values: levels, dictionary indexes, bools.
@@ -74,7 +76,7 @@ func (h *hybrid) small(dst []byte, want byte) (all bool, err error) {
 		}
 		if h.run > 0 {
 			k := min(h.run, len(dst))
-			fill(dst[:k], byte(h.value))
+			shard.Fill(dst[:k], byte(h.value))
 			all = all && h.value == uint32(want)
 			h.run -= k
 			dst = dst[k:]
@@ -97,16 +99,6 @@ func (h *hybrid) small(dst []byte, want byte) (all bool, err error) {
 		dst = dst[k:]
 	}
 	return all, nil
-}
-
-func fill(dst []byte, v byte) {
-	if len(dst) == 0 {
-		return
-	}
-	dst[0] = v
-	for k := 1; k < len(dst); k *= 2 {
-		copy(dst[k:], dst[:k])
-	}
 }
 
 func (h *hybrid) bitsAt(i int) uint32 {

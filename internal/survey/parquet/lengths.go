@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"astropile/internal/catalog"
+	"astropile/internal/shard"
 )
 
 const (
@@ -44,7 +45,7 @@ func rowPattern(dims []int) []byte {
 		n *= d
 	}
 	out := make([]byte, n)
-	fill(out, byte(len(dims)))
+	shard.Fill(out, byte(len(dims)))
 	stride := n
 	for j, d := range dims {
 		for i := 0; i < n; i += stride {
