@@ -20,7 +20,9 @@ class Rank(NamedTuple):
 _VARIABLES = (
     ("RANK", "WORLD_SIZE"),  # torchrun, accelerate, deepspeed
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI
+    ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
 
@@ -28,7 +30,7 @@ _VARIABLES = (
 def find_rank(rank: Any = "auto", world_size: Any = None, env: Mapping[str, str] | None = None) -> Rank:
     """The rank given, or with "auto" what torch.distributed says, else the variables of a launcher, else 0 of 1.
 
-    Raises ValueError for a rank outside of its world, and for variables that are no numbers.
+    Raises ValueError for a rank outside of its world, and for variables that are no numbers or lack their other half.
     """
     if rank == "auto":
         if world_size is not None:
@@ -51,7 +53,14 @@ def _from_torch() -> Rank | None:
 
 
 def _from_environment(env: Mapping[str, str]) -> Rank | None:
+    # A batch script, or a shell of salloc, is process 0 of a job of many tasks, but alone: srun started no step.
+    alone = "SLURM_JOB_ID" in env and "SLURM_STEP_ID" not in env
     for a, b in _VARIABLES:
+        if alone and a == "SLURM_PROCID":
+            continue
+        if a == "RANK" and (a in env) != (b in env):
+            there, lacks = (a, b) if a in env else (b, a)
+            raise ValueError(f"{there}={env[there]!r}, but {lacks} is not set; set both or neither, or give rank=")
         if a in env and b in env:
             try:
                 found = Rank(int(env[a]), int(env[b]))

@@ -113,19 +113,44 @@ def test_ranks_share_an_epoch_with_equal_numbers_of_batches(stars: Path) -> None
             assert Counter(seen) == Counter(ids(ds))
 
 
-def test_rank_comes_from_arguments_or_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_comes_from_arguments_or_the_launcher() -> None:
     from astropile._ranks import find_rank
 
     assert find_rank(1, 4) == (1, 4)
-    assert find_rank("auto", env={}) == (0, 1)
-    assert find_rank("auto", env={"RANK": "2", "WORLD_SIZE": "3", "SLURM_PROCID": "9", "SLURM_NTASKS": "10"}) == (2, 3)
-    assert find_rank("auto", env={"SLURM_PROCID": "9", "SLURM_NTASKS": "10"}) == (9, 10)
-    assert find_rank("auto", env={"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}) == (0, 2)
+    torchrun = {"RANK": "2", "WORLD_SIZE": "3"}
+    mpi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+    job = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "10"}
+    step = {**job, "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}
+    launchers: list[tuple[dict[str, str], tuple[int, int]]] = [
+        ({}, (0, 1)),
+        (torchrun, (2, 3)),
+        (mpi, (0, 2)),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2"}, (1, 2)),
+        ({"JAX_PROCESS_ID": "1", "JAX_NUM_PROCESSES": "8"}, (1, 8)),
+        ({"SLURM_PROCID": "9", "SLURM_NTASKS": "10"}, (9, 10)),
+        (step, (3, 4)),  # srun of fewer tasks than the job's
+        (job, (0, 1)),  # python in a batch script, without srun
+        ({**step, **torchrun}, (2, 3)),  # torchrun under srun
+        ({**job, **mpi}, (0, 2)),  # mpirun in a batch script
+        ({**step, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, (0, 1)),  # srun --pty bash
+        ({"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}, (0, 1)),
+    ]
+    for env, want in launchers:
+        assert find_rank("auto", env=env) == want, env
     for bad in ((4, 4), (-1, 2), (1, None), (None, 2)):
         with pytest.raises(ValueError, match="rank"):
             find_rank(*bad)
-    with pytest.raises(ValueError, match="SLURM_PROCID"):
-        find_rank("auto", env={"SLURM_PROCID": "x", "SLURM_NTASKS": "10"})
+    wrong = [
+        ({"SLURM_PROCID": "x", "SLURM_NTASKS": "10"}, "SLURM_PROCID='x'.*numbers"),
+        ({"RANK": "", "WORLD_SIZE": "2"}, "RANK=''.*numbers"),
+        ({"RANK": "3", "WORLD_SIZE": "3"}, "ranks count from 0 to WORLD_SIZE - 1"),
+        ({"PMI_RANK": "-1", "PMI_SIZE": "3"}, "PMI_RANK=-1"),
+        ({"RANK": "3"}, "WORLD_SIZE is not set"),
+        ({"WORLD_SIZE": "3"}, "RANK is not set"),
+    ]
+    for env, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            find_rank("auto", env=env)
 
 
 def test_a_state_goes_on_exactly_at_another_world_and_batch_size(stars: Path) -> None:
