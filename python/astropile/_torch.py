@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,22 +28,80 @@ if TYPE_CHECKING:
 MAX_WORKERS = 512
 
 
-class TorchBatch(dict[str, Any]):
-    """Columns of some rows by name, as tensors [rows, ...].
+class TorchBatch:
+    """Columns of some rows by name, as tensors [rows, ...], each made when it is first asked for.
 
-    At ``num_workers=0`` tensors are views of the batch's memory, which is filled anew only when none of them is left. A
-    ragged column is a dict of ``values`` and ``offsets`` (int64 [rows + 1]), a struct a dict of its members' values and
-    their ``offsets``, text a list of str. ``mask`` holds, for columns with nulls in this batch, where a value stands;
-    ``valid`` is None, or False where a row only fills the batch up. ``state`` is the checkpoint after this batch.
+    At ``num_workers=0`` tensors are views of the batch's memory, which is filled anew only when neither the batch nor any
+    of them is left. A ragged column is a dict of ``values`` and ``offsets`` (int64 [rows + 1]), a struct a dict of its
+    members' values and their ``offsets``, text a list of str. ``mask`` holds, for columns with nulls in this batch, where a
+    value stands; ``valid`` is None, or False where a row only fills the batch up. ``state`` is the checkpoint after this
+    batch. It is used like a dict, but is no ``collections.abc.Mapping``: DataLoader would walk through every value of one.
     """
 
-    mask: dict[str, torch.Tensor]
     valid: torch.Tensor | None
     source: torch.Tensor | None
     epoch: int
     position: int
     rows: int
     state: dict[str, Any]
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = columns  # as arrays
+        self._made: dict[str, Any] = dict.fromkeys(columns)
+        self._mask: dict[str, torch.Tensor] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        made = self._made[name]
+        if made is None:
+            made = self._made[name] = _column(self._columns[name])
+        return made
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._made[name] = value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._made
+
+    def __repr__(self) -> str:
+        return f"TorchBatch({self.rows} rows: {', '.join(self._made)})"
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A column, or the default where there is none of that name."""
+        return self[name] if name in self._made else default
+
+    def keys(self) -> KeysView[str]:
+        """The names of the columns."""
+        return self._made.keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The columns."""
+        return self._all().values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names and columns."""
+        return self._all().items()
+
+    def _all(self) -> dict[str, Any]:
+        for name in self._made:
+            self[name]
+        return self._made
+
+    @property
+    def mask(self) -> dict[str, torch.Tensor]:
+        """Bool [rows] by name, for columns with nulls in this batch: True where a value stands."""
+        if self._mask is None:
+            self._mask = {
+                name: torch.from_numpy(~np.ma.getmaskarray(v))
+                for name, v in self._columns.items()
+                if isinstance(v, np.ma.MaskedArray)
+            }
+        return self._mask
 
     def to(self, device: Any, non_blocking: bool = False) -> TorchBatch:
         """A copy on a device; text stays. The batch's own memory is free for the next one once it is dropped.
@@ -53,29 +111,34 @@ class TorchBatch(dict[str, Any]):
         """
         device = torch.device(device)
 
-        def move(v: Any) -> Any:
-            if isinstance(v, torch.Tensor):
-                if non_blocking and device.type == "cuda" and v.device.type == "cpu":
-                    return v.pin_memory().to(device, non_blocking=True)
-                return v.to(device, copy=True)
-            if isinstance(v, dict):
-                return {k: move(x) for k, x in v.items()}
-            return v
+        def move(t: torch.Tensor) -> torch.Tensor:
+            if non_blocking and device.type == "cuda" and t.device.type == "cpu":
+                return t.pin_memory().to(device, non_blocking=True)
+            return t.to(device, copy=True)
 
-        out = TorchBatch({k: move(v) for k, v in self.items()})
-        out.__dict__.update({k: move(v) if k != "state" else v for k, v in self.__dict__.items()})
+        return self._each(move)
+
+    def pin_memory(self) -> TorchBatch:
+        """A copy in memory that torch has pinned, as ``DataLoader(pin_memory=True)`` asks for; text stays."""
+        return self._each(torch.Tensor.pin_memory)
+
+    def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> TorchBatch:
+        def walk(v: Any) -> Any:
+            if isinstance(v, torch.Tensor):
+                return change(v)
+            return {k: walk(x) for k, x in v.items()} if isinstance(v, dict) else v
+
+        out = TorchBatch({})
+        out.__dict__.update({k: v if k == "state" else walk(v) for k, v in self.__getstate__().items()})
         return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": dict(self._all()), "_mask": self.mask, "_columns": {}}
 
 
 def tensors(batch: Batch) -> TorchBatch:
     """The columns of a batch as tensors that share its memory."""
-    out = TorchBatch()
-    out.mask = {}
-    for name in batch:
-        v = batch[name]
-        if isinstance(v, np.ma.MaskedArray):
-            out.mask[name] = torch.from_numpy(~np.ma.getmaskarray(v))
-        out[name] = _column(v)
+    out = TorchBatch(batch)
     out.valid = None if batch.valid is None else torch.from_numpy(batch.valid.copy())
     out.source = None if batch.source is None else torch.from_numpy(batch.source.astype(np.int64))
     out.epoch, out.position, out.rows = batch.epoch, batch.position, batch.rows

@@ -146,6 +146,27 @@ def test_tensors_are_views_and_copies_are_their_own(tmp_path: Path) -> None:
         assert all(float(mine.double().sum()) == total != 0 for mine, total in kept)
 
 
+def test_a_batch_is_used_like_a_dict_and_survives_pickling(root: Path) -> None:
+    import pickle
+
+    with astropile.open(root, columns=["source_id", "ra", "object_id"]) as ds:
+        # Without a GPU torch warns, and pins nothing.
+        loader = torch.utils.data.DataLoader(ds.torch(100, seed=2), batch_size=None, pin_memory=True)
+        b, want = next(iter(loader)), next(iter(ds.batches(100, seed=2)))
+        assert list(b) == list(b.keys()) == ["source_id", "ra", "object_id"]
+        assert (len(b), "ra" in b, "dec" in b, b.get("dec")) == (3, True, False, None)
+        assert b["ra"] is b["ra"]
+        with pytest.raises(KeyError):
+            b["dec"]
+        for other in (b, pickle.loads(pickle.dumps(b)), b.to("cpu")):
+            columns = dict(**other)
+            assert columns["ra"].tolist() == want["ra"].tolist()
+            assert columns["object_id"] == want["object_id"].tolist()
+            assert (other.rows, other.position, other.state) == (100, 100, b.state)
+        b["twice"] = 2 * b["ra"]
+        assert dict(b.items())["twice"] is list(b.values())[3]
+
+
 BREAK = """
 import sys, time, torch, astropile
 ds = astropile.open(sys.argv[1], columns=["source_id"])
