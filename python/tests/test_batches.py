@@ -205,7 +205,7 @@ def test_text_comes_as_arrow_where_asked(made_up: Any) -> None:
 
 
 def test_a_batch_that_does_not_fit_memory_says_so(made_up: Any) -> None:
-    ds = made_up(rows=4000, side=64, memory="32MiB")
+    ds = made_up(rows=4000, side=64, memory="48MiB")
     with pytest.raises(astropile.MemoryBudgetError, match="memory="):
         next(iter(ds.batches(2000)))
     with pytest.raises(astropile.MemoryBudgetError, match="memory="):
