@@ -27,6 +27,7 @@ type Description struct {
 	Releases []stream.ReleaseInfo `json:"releases"` // ascending
 	Threads  int                  `json:"threads"`
 	Memory   int64                `json:"memory"` // bytes, slots included
+	Hint     string               `json:"hint"`   // for the user, where the dataset will not be read well
 	Epoch    uint64               `json:"epoch"`  // positions of an epoch; more than rows where a mix never ends
 	Sources  []SourceInfo         `json:"sources"`
 	Weights  []uint64             `json:"weights"` // of a mix
@@ -160,6 +161,10 @@ func (e *local) share(q Request) {
 	for _, s := range e.sets {
 		s.SetMemory(m.Decoded / 5 * 4 / int64(len(e.sets)))
 	}
+	if wanted > m.Decoded {
+		e.hint = fmt.Sprintf("shuffling these columns well takes memory= of %d MiB, there are %d: what does not fit is decoded again and again. Give more, choose fewer columns, or read in order",
+			(ownMemory+wanted/3*4)>>20+1, m.All>>20)
+	}
 	for _, src := range e.sources {
 		src.BoundMapped(m.Slots) // slots are among these pages
 	}
@@ -224,12 +229,13 @@ type local struct {
 	releases [][]stream.ReleaseInfo
 	view     *stream.View
 	memory   Memory
+	hint     string
 }
 
 func (e *local) Describe() *Description {
 	r := e.sets[0].Release()
 	d := &Description{Root: e.roots[0], Name: r.Dataset.Name, Columns: e.view.Columns(), Rows: e.view.Rows(), Release: r.Number, ID: e.sets[0].ReleaseID(), Releases: e.releases[0], Epoch: e.view.EpochRows(),
-		Weights: e.view.Weights()}
+		Weights: e.view.Weights(), Hint: e.hint}
 	for i, set := range e.sets {
 		r := set.Release()
 		d.Sources = append(d.Sources, SourceInfo{Root: e.roots[i], Name: r.Dataset.Name, Release: r.Number, ID: set.ReleaseID(), Rows: set.Rows()})

@@ -72,6 +72,8 @@ class Dataset:
         self.weights: tuple[int, ...] = tuple(about["weights"] or ())
         self.threads: int = about["threads"]
         self.memory: int = about["memory"]
+        if about.get("hint"):
+            log.warning("%s: %s", self.root, about["hint"])
         self._shards = None
 
     def __len__(self) -> int:

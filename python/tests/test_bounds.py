@@ -127,3 +127,13 @@ def test_a_feed_leaves_the_cache_of_files_to_the_system(images: Path) -> None:
         assert ds._feed is not None
         taken = shares(ds._feed.process_id)
     assert taken["Pss_Anon"] < 48 * MIB  # whatever of the files is mapped
+
+
+def test_memory_that_shuffles_badly_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    root = made(tmp_path / "table", "table", "64MiB")
+    with astropile.open(root, memory="64MiB") as ds:
+        assert "takes memory= of" in caplog.text
+        caplog.clear()
+        assert sum(b.rows for b in ds.batches(4096)) == len(ds)
+    with astropile.open(root, columns=["source_id"], memory="64MiB"), astropile.open(root):
+        assert not caplog.text
