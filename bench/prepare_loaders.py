@@ -23,7 +23,7 @@ sys.path.insert(0, str(PEERS))
 # Of --size: images take all of it, the others a share.
 SHARES = {"images": 1.0, "spectra": 0.5, "lightcurves": 0.25, "table": 0.5}
 # Loaders that take one row at a time from Python get this share of a table, its first rows: of millions they would take minutes.
-PART = 1 / 32
+PART = 1 / 64
 # Sources of a mix, by the share of its rows.
 MIX = {"mix-5": 0.5, "mix-3": 0.3, "mix-2": 0.2}
 # Modules of peers by the name of their format: each has write(workload, rows, out).
