@@ -290,18 +290,7 @@ func (e elemForm) values(dst, src []byte, n int, enc Encoding, dict []byte) erro
 		if e.phys != TypeBoolean {
 			break
 		}
-		if len(src) < 4 || uint64(binary.LittleEndian.Uint32(src)) > uint64(len(src)-4) {
-			return fmt.Errorf("%w: runs of bools go over the page's end", ErrFormat)
-		}
-		return hybridValues(src[4:4+binary.LittleEndian.Uint32(src)], 1, n, func(at, c, v int, packed []byte) error {
-			d := dst[at : at+c]
-			if packed == nil {
-				Fill(d, byte(v))
-				return nil
-			}
-			unpackBits(d, packed)
-			return nil
-		})
+		return boolRuns(dst, src, 0, n, n)
 	case EncRLEDictionary, EncPlainDictionary:
 		if len(src) < 1 || src[0] > 32 {
 			return fmt.Errorf("%w: no bit width before dictionary indexes", ErrFormat)
@@ -344,6 +333,53 @@ func (e elemForm) values(dst, src []byte, n int, enc Encoding, dict []byte) erro
 	return fmt.Errorf("%w: values of encoding %d", errForeign, enc)
 }
 
+// part decodes elements [lo, hi) of the n of a page into dst.
+func (e elemForm) part(sc *scratch, dst, src []byte, lo, hi, n int, enc Encoding, dict []byte) error {
+	switch {
+	case lo == 0 && hi == n:
+	case enc == EncPlain && e.width > 0 && len(src) >= n*e.width:
+		return e.plain(dst, src[lo*e.width:hi*e.width], hi-lo)
+	case enc == EncRLE && e.phys == TypeBoolean:
+		return boolRuns(dst, src, lo, hi, n)
+	default:
+		all := grown(&sc.vals, n*e.size)
+		if err := e.values(all, src, n, enc, dict); err != nil {
+			return err
+		}
+		copy(dst, all[lo*e.size:hi*e.size])
+		return nil
+	}
+	return e.values(dst, src, n, enc, dict)
+}
+
+// boolRuns decodes bools [lo, hi) of n that are stored as runs.
+func boolRuns(dst, src []byte, lo, hi, n int) error {
+	if len(src) < 4 || uint64(binary.LittleEndian.Uint32(src)) > uint64(len(src)-4) {
+		return fmt.Errorf("%w: runs of bools go over the page's end", ErrFormat)
+	}
+	return hybridValues(src[4:4+binary.LittleEndian.Uint32(src)], 1, n, func(at, c, v int, packed []byte) error {
+		a, z := max(at, lo), min(at+c, hi)
+		if a >= z {
+			return nil
+		}
+		d := dst[a-lo : z-lo]
+		if packed == nil {
+			Fill(d, byte(v))
+			return nil
+		}
+		packed = packed[(a-at)/8:]
+		if k := (a - at) % 8; k > 0 { // the first group is begun in its middle
+			m := min(8-k, len(d))
+			for i := range m {
+				d[i] = packed[0] >> (k + i) & 1
+			}
+			d, packed = d[m:], packed[1:]
+		}
+		unpackBits(d, packed)
+		return nil
+	})
+}
+
 func (e elemForm) plain(dst, src []byte, n int) error {
 	if e.phys == TypeBoolean {
 		if len(src) < (n+7)/8 {
@@ -372,11 +408,22 @@ func (e elemForm) plain(dst, src []byte, n int) error {
 
 // Fill sets every byte of dst to v, at the speed of copy.
 func Fill(dst []byte, v byte) {
-	if len(dst) == 0 {
+	if v == 0 {
+		clear(dst)
 		return
 	}
-	dst[0] = v
-	for n := 1; n < len(dst); n *= 2 {
+	word := uint64(v) * 0x0101010101010101
+	n := 0
+	for ; n+8 <= len(dst) && n < 64; n += 8 {
+		binary.LittleEndian.PutUint64(dst[n:], word)
+	}
+	if n < 64 {
+		for ; n < len(dst); n++ {
+			dst[n] = v
+		}
+		return
+	}
+	for ; n < len(dst); n *= 2 {
 		copy(dst[n:], dst[:n])
 	}
 }

@@ -271,14 +271,14 @@ func (c *ColumnReader) readDecode(sc *scratch, k *chunk, lo, n int64, dst []byte
 			if valid != nil {
 				there = valid[a-v0 : z-v0]
 			}
-			whole := a == first && z == first+v
+			// Of a page with nulls all is decoded: where a value stands depends on those before it.
+			whole := valid == nil || a == first && z == first+v
+			lo, hi := int(a-first), int(z-first)
 			if !whole {
-				out = grown(&sc.vals, int(v*size))
-				if valid != nil {
-					there = make([]bool, v)
-				}
+				out, there = make([]byte, int(v*size)), make([]bool, v)
+				lo, hi = 0, int(v)
 			}
-			if err := c.decodePage(sc, k, page, int(v), int(first%elems), out, there); err != nil {
+			if err := c.decodePage(sc, k, page, int(v), int(first%elems), lo, hi, out, there); err != nil {
 				if errors.Is(err, errIrregular) {
 					return fmt.Errorf("%w: %w: rows do not all have the shape %v without nulls", ErrFormat, err, c.col.Shape)
 				}
@@ -286,9 +286,7 @@ func (c *ColumnReader) readDecode(sc *scratch, k *chunk, lo, n int64, dst []byte
 			}
 			if !whole {
 				copy(dst[(a-v0)*size:(z-v0)*size], out[(a-first)*size:(z-first)*size])
-				if valid != nil {
-					copy(valid[a-v0:z-v0], there[a-first:z-first])
-				}
+				copy(valid[a-v0:z-v0], there[a-first:z-first])
 			}
 		}
 	}

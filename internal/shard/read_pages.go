@@ -354,9 +354,9 @@ type levelTemplate struct {
 	rep      []byte
 }
 
-// decodePage decodes a whole stored page of n values, header included, into dst. A null is errIrregular, unless valid is
-// there (n long, of a scalar column): then it says what is null, and the bytes of nulls are zero.
-func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase int, dst []byte, valid []bool) error {
+// decodePage decodes values [lo, hi) of a stored page of n, header included, into dst. A null is errIrregular, unless valid is
+// there (n long, of a scalar column, and lo and hi are 0 and n): then it says what is null, and the bytes of nulls are zero.
+func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase, lo, hi int, dst []byte, valid []bool) error {
 	h := &sc.head
 	if err := h.parse(page); err != nil {
 		return err
@@ -384,13 +384,13 @@ func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase i
 		return fmt.Errorf("%w: %d bytes for %d values", ErrFormat, h.raw, n)
 	}
 	if valid == nil {
-		return c.decodeBody(sc, k, body, n, dst, func(b []byte) ([]byte, int, error) {
+		return c.decodeBody(sc, k, body, lo, hi, dst, func(b []byte) ([]byte, int, error) {
 			rest, err := c.checkLevels(h, b, n, phase)
 			return rest, n, err
 		})
 	}
 	present := n
-	if err := c.decodeBody(sc, k, body, n, dst, func(b []byte) (rest []byte, _ int, err error) {
+	if err := c.decodeBody(sc, k, body, 0, n, dst, func(b []byte) (rest []byte, _ int, err error) {
 		rest, present, err = c.takeValid(h, b, valid)
 		return rest, present, err
 	}); err != nil {
@@ -400,41 +400,43 @@ func (c *ColumnReader) decodePage(sc *scratch, k *chunk, page []byte, n, phase i
 	return nil
 }
 
-// decodeBody decodes the stored page of n values whose header was parsed last. levels takes the levels and says how many
-// values are there; they are put at the start of dst.
-func (c *ColumnReader) decodeBody(sc *scratch, k *chunk, body []byte, n int, dst []byte, levels func(b []byte) (rest []byte, present int, err error)) error {
+// decodeBody decodes values [lo, hi) of the stored page whose header was parsed last. levels takes the levels and says how many
+// values are there; where hi is more, all of them are put at the start of dst.
+func (c *ColumnReader) decodeBody(sc *scratch, k *chunk, body []byte, lo, hi int, dst []byte, levels func(b []byte) (rest []byte, present int, err error)) error {
 	h, codec := &sc.head, k.meta.Meta.Codec
-	if h.typ == PageDataV2 {
+	if h.typ != PageDataV2 {
+		if codec != CompressNone {
+			raw := grown(&sc.raw, h.raw)
+			if err := c.r.dec.decompress(codec, raw, body); err != nil {
+				return err
+			}
+			body = raw
+		}
 		rest, present, err := levels(body)
 		if err != nil {
 			return err
 		}
-		dst = dst[:present*c.form.size]
-		if !h.compressed || codec == CompressNone {
-			return c.form.values(dst, rest, present, h.enc, k.dict)
-		}
+		hi = min(hi, present)
+		return c.form.part(sc, dst[:(hi-lo)*c.form.size], rest, lo, hi, present, h.enc, k.dict)
+	}
+	rest, present, err := levels(body)
+	if err != nil {
+		return err
+	}
+	hi = min(hi, present)
+	dst = dst[:(hi-lo)*c.form.size]
+	if h.compressed && codec != CompressNone {
 		raw := h.raw - h.repBytes - h.defBytes
-		if h.enc == EncPlain && !c.form.widened() && raw == len(dst) && c.form.width > 0 {
+		if h.enc == EncPlain && !c.form.widened() && raw == len(dst) && c.form.width > 0 && hi-lo == present {
 			return c.r.dec.decompress(codec, dst, rest)
 		}
 		vals := grown(&sc.raw, raw)
 		if err := c.r.dec.decompress(codec, vals, rest); err != nil {
 			return err
 		}
-		return c.form.values(dst, vals, present, h.enc, k.dict)
+		rest = vals
 	}
-	if codec != CompressNone {
-		raw := grown(&sc.raw, h.raw)
-		if err := c.r.dec.decompress(codec, raw, body); err != nil {
-			return err
-		}
-		body = raw
-	}
-	rest, present, err := levels(body)
-	if err != nil {
-		return err
-	}
-	return c.form.values(dst[:present*c.form.size], rest, present, h.enc, k.dict)
+	return c.form.part(sc, dst, rest, lo, hi, present, h.enc, k.dict)
 }
 
 // takeValid reads the levels of a page of a scalar column that may be null, and gives how many values are there and what

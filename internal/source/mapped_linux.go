@@ -19,7 +19,7 @@ import (
 var errUnmapped = errors.New("source: not mapped")
 
 // minMapped is the size from which a read is worth looking at the mapping, in bytes.
-const minMapped = 32 << 10
+const minMapped = 12 << 10
 
 // mapping is a read-only map of a whole file; nil where the file system is not known to map well.
 type mapping []byte
