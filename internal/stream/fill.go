@@ -551,12 +551,22 @@ func (f *filling) copyRecords(i, lo, hi int) {
 		}
 	}
 	le := binary.LittleEndian
-	var records [tile][]byte
-	for ; lo < hi; lo += tile {
-		spots := all[lo:min(lo+tile, hi)]
+	// Records stand anywhere: while those of one tile are copied, those of the next are on their way from memory.
+	var now, next [tile][]byte
+	bring := func(from int) {
+		spots := all[from:min(from+tile, hi)]
 		for j := range spots {
 			at := int(spots[j].row) * stride
-			records[j] = spots[j].chunk.records[at : at+stride]
+			next[j] = spots[j].chunk.records[at : at+stride]
+			prefetch(next[j])
+		}
+	}
+	bring(lo)
+	for ; lo < hi; lo += tile {
+		spots, records := all[lo:min(lo+tile, hi)], &now
+		now = next
+		if lo+tile < hi {
+			bring(lo + tile)
 		}
 		for _, t := range targets {
 			dst := t.dst[lo*t.size : (lo+len(spots))*t.size]

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package stream
+
+func prefetch([]byte) {}
