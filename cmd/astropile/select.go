@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"astropile/internal/query"
 	"astropile/internal/source"
@@ -18,12 +19,12 @@ import (
 
 // selectOptions are which rows, as flags say it.
 type selectOptions struct {
-	where, cone, box, healpix, ids, split string
-	splits                                []string
-	sample                                float64
-	key                                   uint64
-	limit                                 int64
-	release, threads                      int
+	where, cone, box, polygon, healpix, ids, split string
+	splits                                         []string
+	sample                                         float64
+	key                                            uint64
+	limit                                          int64
+	release, threads                               int
 }
 
 // selectReport is what a selection takes, for people and machines.
@@ -52,7 +53,7 @@ Python's astropile.open takes the same selections, and docs/python.md says what 
   astropile select releases/desi --ids wanted.txt --json`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, root []string) error {
-			s, err := o.selection()
+			s, err := o.selection(cmd.Flags())
 			if err != nil {
 				return usageError{err}
 			}
@@ -71,9 +72,18 @@ Python's astropile.open takes the same selections, and docs/python.md says what 
 		},
 	}
 	f := cmd.Flags()
+	o.flags(f)
+	f.Var(countFlag{&o.release}, "release", "an older release (default: the latest)")
+	f.Var(countFlag{&o.threads}, "threads", "threads that read (default: usable cores)")
+	return cmd
+}
+
+// flags adds those that say which rows, to every verb that reads rows.
+func (o *selectOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.where, "where", "", "a `predicate` over scalar columns")
 	f.StringVar(&o.cone, "cone", "", "`RA,DEC,RADIUS` in degrees")
 	f.StringVar(&o.box, "box", "", "`RA1,RA2,DEC1,DEC2` in degrees, going east from RA1")
+	f.StringVar(&o.polygon, "polygon", "", "`RA,DEC,RA,DEC,...` of corners in degrees, joined by great circles")
 	f.StringVar(&o.healpix, "healpix", "", "`ORDER:PIXEL,...`, NESTED")
 	f.StringVar(&o.ids, "ids", "", "a `file` with an id a line")
 	f.StringVar(&o.split, "split", "", "a published split, or one of --splits (default train=0.8, val=0.1, test=0.1)")
@@ -81,13 +91,16 @@ Python's astropile.open takes the same selections, and docs/python.md says what 
 	f.Float64Var(&o.sample, "sample", 0, "a `share` of the rows, drawn by id")
 	f.Uint64Var(&o.key, "key", 0, "of what is drawn")
 	f.Int64Var(&o.limit, "limit", 0, "the first so many rows")
-	f.Var(countFlag{&o.release}, "release", "an older release (default: the latest)")
-	f.Var(countFlag{&o.threads}, "threads", "threads that read (default: usable cores)")
-	return cmd
 }
 
-// selection reads the flags.
-func (o *selectOptions) selection() (query.Selection, error) {
+// selection reads the flags. One that was given and says nothing, as an unset variable of a script does, would otherwise take
+// every row.
+func (o *selectOptions) selection(f *pflag.FlagSet) (query.Selection, error) {
+	for _, name := range []string{"where", "cone", "box", "polygon", "healpix", "ids", "split", "sample", "limit"} {
+		if v := f.Lookup(name); v.Changed && (v.Value.String() == "" || v.Value.String() == "0") {
+			return query.Selection{}, fmt.Errorf("--%s %q selects nothing; leave it out to take all rows", name, v.Value)
+		}
+	}
 	s := query.Selection{Where: o.where, Split: o.split, Sample: o.sample, Key: o.key, Limit: o.limit}
 	numbers := func(flag, text string, n int) ([]float64, error) {
 		parts := strings.Split(text, ",")
@@ -120,6 +133,17 @@ func (o *selectOptions) selection() (query.Selection, error) {
 		}
 		s.Region = &query.Region{Box: &query.Box{RA: [2]float64{x[0], x[1]}, Dec: [2]float64{x[2], x[3]}}}
 	}
+	if o.polygon != "" {
+		regions++
+		x, err := numbers("--polygon", o.polygon, 2*max(3, (strings.Count(o.polygon, ",")+1)/2))
+		if err != nil {
+			return s, err
+		}
+		s.Region = &query.Region{}
+		for i := 0; i < len(x); i += 2 {
+			s.Region.Polygon = append(s.Region.Polygon, [2]float64{x[i], x[i+1]})
+		}
+	}
 	if o.healpix != "" {
 		regions++
 		order, list, ok := strings.Cut(o.healpix, ":")
@@ -138,7 +162,7 @@ func (o *selectOptions) selection() (query.Selection, error) {
 		s.Region = &query.Region{Pixels: p}
 	}
 	if regions > 1 {
-		return s, errors.New("--cone, --box and --healpix are given together; one region is a selection's")
+		return s, errors.New("--cone, --box, --polygon and --healpix are given together; one region is a selection's")
 	}
 	for _, x := range o.splits {
 		name, share, ok := strings.Cut(x, "=")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"astropile/internal/bench"
 	"astropile/internal/catalog"
+	"astropile/internal/query"
 	"astropile/internal/source"
 	"astropile/internal/stream"
 )
@@ -26,6 +28,7 @@ type streamOptions struct {
 	shuffle, byRows bool
 	release         int
 	memory          sizeFlag
+	rows            selectOptions
 }
 
 // streamReport is what stream prints.
@@ -54,13 +57,22 @@ func newStreamCommand(a *app) *cobra.Command {
 		Use:   "stream ROOT",
 		Short: "Stream a dataset as training would, beside what the disk can give",
 		Long: `Read batches as a training loop would get them, in Go alone, and print samples a second, MB/s, and the share of a raw pread
-of the same bytes with as many threads, measured just before.`,
+of the same bytes with as many threads, measured just before. The rows are chosen as select chooses them; where they are,
+the raw pread is of all rows in blocks.`,
 		Example: `  astropile stream releases/legacysurvey
   astropile stream releases/legacysurvey --columns image_array,z --shuffle --seed 3
+  astropile stream releases/legacysurvey --where "z < 0.5" --split train --shuffle
   astropile stream releases/legacysurvey --json`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, root []string) error {
-			rep, err := a.runStream(cmd.Context(), root[0], o)
+			rows, err := o.rows.selection(cmd.Flags())
+			if err != nil {
+				return usageError{err}
+			}
+			rep, err := a.runStream(cmd.Context(), root[0], o, rows)
+			if errors.Is(err, query.ErrQuery) {
+				return usageError{err}
+			}
 			if err != nil {
 				return err
 			}
@@ -85,11 +97,12 @@ of the same bytes with as many threads, measured just before.`,
 	f.Uint64Var(&o.seed, "seed", 0, "of the order")
 	f.Var(countFlag{&o.threads}, "threads", "threads that read (default: usable cores)")
 	f.Var(countFlag{&o.release}, "release", "an older release (default: the latest)")
+	o.rows.flags(f)
 	f.Var(&o.memory, "memory", "for decoded columns and tails (default 256MiB)")
 	return cmd
 }
 
-func (a *app) runStream(ctx context.Context, root string, o streamOptions) (_ *streamReport, err error) {
+func (a *app) runStream(ctx context.Context, root string, o streamOptions, rows query.Selection) (_ *streamReport, err error) {
 	if o.threads <= 0 {
 		o.threads = usableCores()
 	}
@@ -112,11 +125,14 @@ func (a *app) runStream(ctx context.Context, root string, o streamOptions) (_ *s
 	for _, c := range o.columns {
 		sel = append(sel, stream.Select{Name: c})
 	}
-	set, err := stream.OpenSet(ctx, src, stream.SetOptions{Columns: sel, Release: o.release, Threads: o.threads, Memory: int64(o.memory)})
+	set, err := stream.OpenSet(ctx, src, stream.SetOptions{Columns: sel, Release: o.release, Threads: o.threads, Memory: int64(o.memory), Selection: rows, Cache: selectionCache(os.Getenv)})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
+	if set.Rows() == 0 {
+		return nil, fmt.Errorf("%s release %d: no rows to stream", set.Release().Dataset.Name, set.Release().Number)
+	}
 	rep := &streamReport{Name: set.Release().Dataset.Name, Release: set.Release().Number, ID: set.ReleaseID(), Batch: o.batch, Threads: set.Threads(), Shuffle: mode.String(), Columns: []string{}}
 	for _, c := range set.Columns() {
 		rep.Columns = append(rep.Columns, c.Name)
@@ -180,7 +196,7 @@ func control(ctx context.Context, root string, set *stream.Set, o streamOptions,
 		return nil
 	}
 	run, name := bench.Blocks, "blocks of 8 MiB"
-	if tensors == 1 && mode == stream.Blocks {
+	if tensors == 1 && mode == stream.Blocks && set.Rows() == set.Release().Rows {
 		run, name = bench.Rows, "the same rows"
 	}
 	r, err := run(ctx, opt)

@@ -74,7 +74,7 @@ func newTransform(c *catalog.Column, x *Transform) (*transform, error) {
 	lo := make([]int, len(shape))
 	hi := slices.Clone(shape)
 	if len(x.Crop) > len(shape) || x.Bands != nil && len(x.Crop) == len(shape) {
-		return nil, bad("a crop of %d axes, and the shape is %v", len(x.Crop), shape)
+		return nil, bad("a crop of %d axes, and the shape is %v; give one length for each axis to crop, such as crop=(64,)", len(x.Crop), shape)
 	}
 	for i, n := range x.Crop {
 		axis := len(shape) - len(x.Crop) + i

@@ -25,7 +25,7 @@ from ._process import Feed, Source, Spec, start_feed
 from ._protocol import CHOSEN, MAP, READ, ROWS, SHARD_ROWS, SHARDS, STATE, STATE_IS, TABLE
 from ._ranks import Rank, find_rank
 from ._schema import Field, Release, Schema
-from ._select import Region, columns_json, selection
+from ._select import Region, columns_json, finite, selection
 from ._session import Reply, Session
 
 if TYPE_CHECKING:
@@ -419,11 +419,13 @@ def mix(
     with ``stop="first"`` an epoch ends before any source would repeat. ``Batch.source`` says where each row is from.
     """
     pairs = list(datasets.items() if isinstance(datasets, Mapping) else datasets)
+    if any(isinstance(p, Dataset) or len(p) != 2 for p in pairs):
+        raise TypeError("mix takes shares too: {a: 0.7, b: 0.3}, or [(a, 0.7), (b, 0.3)]")
     if stop not in ("never", "first"):
         raise ValueError(f"stop={stop!r}; give 'never' or 'first'")
     if not pairs:
         raise ValueError("a mix of no datasets")
-    sources = tuple(replace(_one(d, "mix"), share=float(share)) for d, share in pairs)
+    sources = tuple(replace(_one(d, "mix"), share=_share(share)) for d, share in pairs)
     mixed = Dataset(_spec(sources, threads, memory, end=stop), pairs[0][0]._strings)
     log.info("mix of %s with weights %s", mixed.name, mixed.weights)
     return mixed
@@ -440,10 +442,18 @@ def match(
     """The objects of ``a`` that have one of ``b`` within ``radius`` arcsec, each with the nearest: one record with the
     columns of both, which need different names (``columns={"desi_z": "z"}``). Correct at pixel borders and at the poles.
     """
+    radius = finite("radius", radius)
     if not 0 < radius <= 180 * 3600:
-        raise ValueError(f"radius={radius}; give arcseconds, more than 0")
+        raise ValueError(f"radius={radius}; give arcseconds, more than 0 and at most 648000")
     sources = (_one(a, "match"), _one(b, "match"))
     return Dataset(_spec(sources, threads, memory, radius=float(radius)), a._strings)
+
+
+def _share(value: Any) -> float:
+    share = finite("share", value)
+    if share <= 0:
+        raise ValueError(f"share={value!r}; give a positive number, or leave the dataset out")
+    return share
 
 
 def _one(d: Dataset, what: str) -> Source:

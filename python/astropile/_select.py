@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,19 +13,30 @@ import numpy as np
 Region = Mapping[str, Any]
 
 
+def finite(name: str, value: Any) -> float:
+    """A float that JSON can carry: NaN and infinity are a ValueError that says which argument they were."""
+    try:
+        out = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}={value!r}; give a number") from None
+    if not math.isfinite(out):
+        raise ValueError(f"{name}={value!r}; give a finite number")
+    return out
+
+
 def cone(ra: float, dec: float, radius: float) -> Region:
     """The positions within ``radius`` degrees of (``ra``, ``dec``), in degrees, the rim included."""
-    return {"cone": {"ra": float(ra), "dec": float(dec), "radius": float(radius)}}
+    return {"cone": {"ra": finite("ra", ra), "dec": finite("dec", dec), "radius": finite("radius", radius)}}
 
 
 def box(ra: tuple[float, float], dec: tuple[float, float]) -> Region:
     """The positions between two right ascensions, going east from the first, and two declinations, in degrees."""
-    return {"box": {"ra": [float(x) for x in ra], "dec": [float(x) for x in dec]}}
+    return {"box": {"ra": [finite("ra", x) for x in ra], "dec": [finite("dec", x) for x in dec]}}
 
 
 def polygon(corners: Iterable[tuple[float, float]]) -> Region:
     """The positions inside corners (ra, dec), in degrees, joined by great circles. It has to fit into a hemisphere."""
-    return {"polygon": [[float(a), float(d)] for a, d in corners]}
+    return {"polygon": [[finite("ra", a), finite("dec", d)] for a, d in corners]}
 
 
 def healpix(order: int, pixels: Iterable[int]) -> Region:
@@ -60,9 +72,9 @@ def selection(
     if split is not None:
         out["split"] = str(split)
     if splits is not None:
-        out["splits"] = [{"name": str(n), "fraction": float(f)} for n, f in splits.items()]
+        out["splits"] = [{"name": str(n), "fraction": finite(f"splits[{n!r}]", f)} for n, f in splits.items()]
     if sample is not None:
-        out["sample"] = float(sample)
+        out["sample"] = finite("sample", sample)
         if out["sample"] == 0:
             raise ValueError("sample=0 takes no row; leave it out to take all")
     if key:
@@ -121,6 +133,8 @@ def column(
     """
     out: dict[str, Any] = {"name": str(name)}
     if bands is not None:
+        if not isinstance(bands, Iterable) or isinstance(bands, (str, bytes)):
+            raise TypeError(f"bands={bands!r}; give a list of positions along the first axis, such as [1]")
         out["bands"] = [operator.index(b) for b in bands]
     if crop is not None:
         out["crop"] = [operator.index(c) for c in crop] if isinstance(crop, Sequence) else [operator.index(crop)] * 2
