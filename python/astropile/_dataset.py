@@ -418,7 +418,7 @@ def mix(
     ``.weights``; whole shares are taken as they are. A source that ends begins its next epoch, for ever (``stop="never"``);
     with ``stop="first"`` an epoch ends before any source would repeat. ``Batch.source`` says where each row is from.
     """
-    pairs = list(datasets.items() if isinstance(datasets, Mapping) else datasets)
+    pairs: list[Any] = list(datasets.items() if isinstance(datasets, Mapping) else datasets)
     if any(isinstance(p, Dataset) or len(p) != 2 for p in pairs):
         raise TypeError("mix takes shares too: {a: 0.7, b: 0.3}, or [(a, 0.7), (b, 0.3)]")
     if stop not in ("never", "first"):

@@ -133,7 +133,8 @@ def column(
     """
     out: dict[str, Any] = {"name": str(name)}
     if bands is not None:
-        if not isinstance(bands, Iterable) or isinstance(bands, (str, bytes)):
+        given: Any = bands
+        if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
             raise TypeError(f"bands={bands!r}; give a list of positions along the first axis, such as [1]")
         out["bands"] = [operator.index(b) for b in bands]
     if crop is not None:

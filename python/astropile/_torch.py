@@ -230,14 +230,18 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]
                 raise StateError(f"the state is of worker {own[0]} of {own[1]}; this is worker {worker} of {workers}")
             batches.load_state_dict(state)
         steps = iter(batches)
+        template = steps.state_dict()
+
+        def made(batch: Batch) -> TorchBatch:
+            out = tensors(batch)
+            out.state = self._at = moved(template, batch.epoch, batch.position)
+            if workers > 1:
+                self._at = {**out.state, "worker": worker, "workers": workers}
+            return out
+
         try:
-            template = steps.state_dict()
-            for batch in steps:
-                out = tensors(batch)
-                out.state = self._at = moved(template, batch.epoch, batch.position)
-                if workers > 1:
-                    self._at = {**out.state, "worker": worker, "workers": workers}
-                yield out
+            # No name here refers to a batch that was given: its memory is free as soon as the caller drops it.
+            yield from map(made, steps)
         finally:
             steps.close()
 

@@ -121,7 +121,9 @@ class Maker:
             return f's {f} "{word}"', f"s like '{like.format(word)}'"
         if kind == 2:
             name = self.r.choice(["x", "i", "s", "b"])
-            return self.r.choice([(f"{name} == nil", f"{name} is null"), (f"not isnull({name})", f"{name} is not null")])
+            return self.r.choice(
+                [(f"{name} == nil", f"{name} is null"), (f"not isnull({name})", f"{name} is not null")]
+            )
         if kind == 3:
             some = sorted(self.r.sample(range(-20, 20), 4))
             text = ", ".join(map(str, some))
