@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"astropile/internal/bench"
+	"astropile/internal/catalog"
+	"astropile/internal/query"
+	"astropile/internal/source"
 	"astropile/internal/stream"
 )
 
@@ -34,8 +38,25 @@ func benchCells() map[string]func(context.Context, bench.Options) (*bench.Result
 
 		"shuffle-quality": bench.ShuffleQuality,
 		"seek":            bench.Seek,
-		"filter":          bench.Filter,
+		"filter": func(ctx context.Context, o bench.Options) (*bench.Result, error) {
+			return bench.Filter(ctx, o, benchFind)
+		},
 	}
+}
+
+// benchFind counts what a predicate selects.
+func benchFind(ctx context.Context, root string, release *catalog.Release, shards []catalog.Shard, where, kept string, threads int) (_ uint64, err error) {
+	src, err := source.NewFile(root)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	t := query.Table{ID: "bench", Release: release, Shards: shards, Open: func(ctx context.Context, p string) (query.File, error) { return src.Open(ctx, p) }}
+	rows, err := query.Select(ctx, t, query.Selection{Where: where}, query.Options{Threads: threads, Cache: kept})
+	if err != nil {
+		return 0, err
+	}
+	return rows.Len(), rows.Close()
 }
 
 // newBenchCellCommand measures one cell once; `make bench-local` starts it and pairs what it prints.

@@ -279,13 +279,28 @@ func TestAReleaseOfABillionRowsOpensByItsDocumentsAlone(t *testing.T) {
 	}
 }
 
-func TestTheFilterFindsTheShareThatItsPredicateKeeps(t *testing.T) {
+func TestTheFilterWantsTheShareThatItsPredicateKeeps(t *testing.T) {
 	o := Options{Root: t.TempDir(), Threads: 2, Batch: 1, Slots: 1, Passes: 3}
-	r, err := filter(context.Background(), o, 300_000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Rows != 300_000 || len(r.Seconds) != 3 {
-		t.Errorf("%+v", r)
+	for _, share := range []float64{0.0760, 0.5} {
+		var asked []string
+		r, err := filter(context.Background(), o, 300_000, func(_ context.Context, root string, rel *catalog.Release, shards []catalog.Shard, where, kept string, threads int) (uint64, error) {
+			asked = append(asked, where)
+			if _, err := os.Stat(filepath.Join(root, "sky", "releases", "1", "rows-00000.parquet")); err != nil || rel.Rows != 300_000 || shards[0].Rows != rel.Rows || threads != 2 {
+				t.Errorf("%v, %+v", err, rel)
+			}
+			return uint64(share * 300_000), nil
+		})
+		if share == 0.5 {
+			if !errors.Is(err, ErrCell) {
+				t.Errorf("half of the rows: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Rows != 300_000 || len(r.Seconds) != 3 || len(asked) != 3 || asked[0] == asked[1] {
+			t.Errorf("%+v, %q", r, asked)
+		}
 	}
 }

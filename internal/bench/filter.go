@@ -11,9 +11,7 @@ import (
 	"path/filepath"
 
 	"astropile/internal/catalog"
-	"astropile/internal/query"
 	"astropile/internal/sky"
-	"astropile/internal/source"
 )
 
 // The table that Filter scans.
@@ -23,56 +21,48 @@ const (
 	filterStep     = 131072   // rows of a row group
 )
 
+// Find counts the rows of a release below a root for which a predicate is true. kept is a folder for decoded columns.
+type Find func(ctx context.Context, root string, release *catalog.Release, shards []catalog.Shard, where, kept string, threads int) (uint64, error)
+
 // Filter scans the three scalar columns of a release of 10^8 rows (int64 id, float32 z and mag) for a predicate, Passes
 // times, each time for another one. The first pass decodes the columns and keeps them, the others map what it kept.
 // The rows files are written below the root when they are not there. Bytes are those of the decoded columns.
-func Filter(ctx context.Context, o Options) (*Result, error) {
-	return filter(ctx, o, filterRows)
+func Filter(ctx context.Context, o Options, find Find) (*Result, error) {
+	return filter(ctx, o, filterRows, find)
 }
 
-func filter(ctx context.Context, o Options, rows int64) (*Result, error) {
-	t, err := filterTable(ctx, o, rows)
+func filter(ctx context.Context, o Options, rows int64, find Find) (*Result, error) {
+	rel, err := filterRelease(ctx, o, rows)
 	if err != nil {
 		return nil, err
 	}
-	src, err := source.NewFile(o.Root)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = src.Close() }()
-	t.Open = func(ctx context.Context, p string) (query.File, error) { return src.Open(ctx, p) }
+	shards := []catalog.Shard{{Release: 1, Rows: rows, HpxMax: sky.Pixels(29) - 1}}
 	kept, err := os.MkdirTemp(o.Root, "kept-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(kept) }()
-	r, err := o.passes(func(k int) (int64, int64, error) {
+	return o.passes(func(k int) (int64, int64, error) {
 		where := fmt.Sprintf("z < %g and mag < 19 and id >= %d", 0.5+float64(k)/1000, 1000+k)
-		found, err := query.Select(ctx, *t, query.Selection{Where: where}, query.Options{Threads: o.Threads, Cache: kept})
+		n, err := find(ctx, o.Root, rel, shards, where, kept, o.Threads)
 		if err != nil {
 			return 0, 0, err
-		}
-		n := uint64(0)
-		for _, c := range found.Counts() {
-			n += c
 		}
 		// z is even in [0, 5) and mag in [0, 25).
 		if share := float64(n) / float64(rows); math.Abs(share-(0.1+float64(k)/5000)*19/25) > 0.01 {
 			return 0, 0, fmt.Errorf("%w: %s selects %d of %d rows", ErrCell, where, n, rows)
 		}
-		return rows, rows * 16, found.Close()
+		return rows, rows * 16, nil
 	})
-	return r, err
 }
 
-// filterTable describes the release, and writes its files.
-func filterTable(ctx context.Context, o Options, rows int64) (*query.Table, error) {
+// filterRelease describes the release, and writes its files.
+func filterRelease(ctx context.Context, o Options, rows int64) (*catalog.Release, error) {
 	scalar := func(name string, d catalog.DType) catalog.Column {
 		return catalog.Column{Name: name, Kind: catalog.Scalar, DType: d, Codec: catalog.Zstd}
 	}
 	columns := []catalog.Column{scalar("id", catalog.Int64), scalar("z", catalog.Float32), scalar("mag", catalog.Float32)}
 	rel := &catalog.Release{Number: 1, Rows: rows, Files: map[string]catalog.FileRef{}, Dataset: catalog.Dataset{Name: "sky", ID: "id", Columns: columns}}
-	t := &query.Table{ID: "bench", Release: rel, Shards: []catalog.Shard{{Release: 1, Rows: rows, HpxMax: sky.Pixels(29) - 1}}}
 	folder := filepath.Join(o.Root, "sky", "releases", "1")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
@@ -102,7 +92,7 @@ func filterTable(ctx context.Context, o Options, rows int64) (*query.Table, erro
 	if err != nil {
 		return nil, err
 	}
-	return t, os.WriteFile(filepath.Join(folder, "stats.parquet"), stats, 0o644)
+	return rel, os.WriteFile(filepath.Join(folder, "stats.parquet"), stats, 0o644)
 }
 
 // filterValues are rows [lo, lo+n) of a column; random gives numbers in [0, 1).
